@@ -1,0 +1,33 @@
+"""LINDA writes the text between two texts, and makes small labelled data sets bigger with it."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from linda.errors import LindaError
+
+if TYPE_CHECKING:
+    from linda.interpolator import Interpolator as Interpolator
+    from linda.model import LindaConfig as LindaConfig
+    from linda.model import LindaModel as LindaModel
+
+__version__ = "0.1.0"
+
+# Public names and the rooms they live in. They are imported when first used: `import linda` and
+# `linda --help` must not wait for torch.
+_ROOMS = {
+    "Interpolator": "linda.interpolator",
+    "LindaConfig": "linda.model",
+    "LindaModel": "linda.model",
+}
+
+__all__ = ["LindaError", "__version__", *_ROOMS]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return getattr(import_module(_ROOMS[name]), name)
+    raise AttributeError(f"module 'linda' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
