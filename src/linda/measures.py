@@ -1,0 +1,145 @@
+"""What a text owes to each of two texts, counted in words. Plain Python: no model, no tensors.
+
+The unit is the case-folded word: a run of letters and digits, inner apostrophes and hyphens included.
+Punctuation is no word: the full stop that every sentence has would make all sentences alike.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Scripts written without spaces have one word per character; anything else is a run of letters and digits.
+_UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+(?:['’-][^\W_{_UNSPACED}]+)*")
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]\s]*$")
+
+
+def words(text: str) -> list[str]:
+    """The case-folded words of a text, in order."""
+    return _WORD.findall(text.casefold())
+
+
+def unigram_precision(output: str, reference: str) -> float:
+    """The share of the output's words that stand in the reference, each at most as often as it stands there.
+
+    No brevity penalty. An output without words has precision 1 against a reference without words, else 0.
+    """
+    counts, reference_counts = Counter(words(output)), Counter(words(reference))
+    if not counts:
+        return 0.0 if reference_counts else 1.0
+    return (counts & reference_counts).total() / counts.total()
+
+
+def share_of_first(output: str, a: str, b: str) -> float:
+    """How far the output lies from b (0) towards a (1), by its words.
+
+        gainᵃ = max(0, P(output, a) − P(b, a))      what the output shows of a, less what b alone would show
+        gainᵇ = max(0, P(output, b) − P(a, b))      the same for b
+        share = gainᵃ / (gainᵃ + gainᵇ)
+
+    with P the unigram precision. Subtracting the overlap of the two texts makes the ends exact: a copy of a
+    has share 1 and a copy of b has share 0, however much the two have in common. Where both gains are 0 (the
+    output owes nothing to either, or the two texts have the same words) nothing leans either way: 0.5.
+    """
+    return PairPrecisions.of(output, a, b).share
+
+
+@dataclass(frozen=True)
+class PairPrecisions:
+    """The four precisions behind a share: of the output against each text, and of either text in the other."""
+
+    output_in_a: float
+    output_in_b: float
+    b_in_a: float
+    a_in_b: float
+
+    @classmethod
+    def of(cls, output: str, a: str, b: str) -> "PairPrecisions":
+        return cls(
+            output_in_a=unigram_precision(output, a),
+            output_in_b=unigram_precision(output, b),
+            b_in_a=unigram_precision(b, a),
+            a_in_b=unigram_precision(a, b),
+        )
+
+    @classmethod
+    def mean(cls, rows: Sequence["PairPrecisions"]) -> "PairPrecisions":
+        """Each precision averaged over pairs."""
+        n = len(rows)
+        return cls(
+            output_in_a=sum(row.output_in_a for row in rows) / n,
+            output_in_b=sum(row.output_in_b for row in rows) / n,
+            b_in_a=sum(row.b_in_a for row in rows) / n,
+            a_in_b=sum(row.a_in_b for row in rows) / n,
+        )
+
+    @property
+    def share(self) -> float:
+        gain_a = max(0.0, self.output_in_a - self.b_in_a)
+        gain_b = max(0.0, self.output_in_b - self.a_in_b)
+        return gain_a / (gain_a + gain_b) if gain_a + gain_b > 0 else 0.5
+
+
+def mean_share_of_first(outputs: Sequence[str], a: Sequence[str], b: Sequence[str]) -> float:
+    """The share of a over many pairs: the share of the mean precisions, not the mean of the shares.
+
+    A single output often has few words of either text, and its share is then the ratio of two small numbers,
+    or the 0.5 of 0/0, yet would weigh as much as any other. In the means, chance overlaps (another "the")
+    cancel against the baselines, and each pair weighs by what its output shows.
+    """
+    return PairPrecisions.mean([PairPrecisions.of(*row) for row in zip(outputs, a, b, strict=True)]).share
+
+
+@dataclass(frozen=True)
+class WordOrigins:
+    """Where the words of an output stand: shares of its words, with `either = in_a + in_b − both`."""
+
+    in_a: float
+    in_b: float
+    either: float
+    only_in_a: float
+    only_in_b: float
+
+    @property
+    def neither(self) -> float:
+        return 1.0 - self.either
+
+    @classmethod
+    def of(cls, output: str, a: str, b: str) -> "WordOrigins":
+        """Counts are clipped as in `unigram_precision`; "either" clips at the larger of the two counts."""
+        counts, counts_a, counts_b = Counter(words(output)), Counter(words(a)), Counter(words(b))
+        total = counts.total() or 1
+        in_a, in_b = (counts & counts_a).total() / total, (counts & counts_b).total() / total
+        either = (counts & (counts_a | counts_b)).total() / total
+        return cls(in_a, in_b, either, only_in_a=either - in_b, only_in_b=either - in_a)
+
+
+def same_text(first: str, second: str) -> bool:
+    """Whether two texts are the same, spaces and case folded: "Don't go." is "do n't go ."."""
+    return _folded(first) == _folded(second)
+
+
+def _folded(text: str) -> str:
+    return "".join(text.casefold().split())
+
+
+def most_repeated_trigram(text: str) -> int:
+    """How often the most frequent run of three words occurs: 1 in ordinary text, 0 under three words."""
+    return max(_trigrams(text).values(), default=0)
+
+
+def repeated_trigram_rate(text: str) -> float:
+    """The share of a text's word trigrams that have occurred in it before; 0 under three words."""
+    trigrams = _trigrams(text)
+    return (trigrams.total() - len(trigrams)) / trigrams.total() if trigrams else 0.0
+
+
+def _trigrams(text: str) -> Counter[tuple[str, str, str]]:
+    run = words(text)
+    return Counter(zip(run, run[1:], run[2:], strict=False))
+
+
+def ends_like_a_sentence(text: str) -> bool:
+    """Whether a text ends in sentence punctuation, closing quotes and brackets aside."""
+    return _SENTENCE_END.search(text) is not None

@@ -1,0 +1,114 @@
+import pytest
+
+from linda.measures import (
+    PairPrecisions,
+    WordOrigins,
+    ends_like_a_sentence,
+    mean_share_of_first,
+    most_repeated_trigram,
+    repeated_trigram_rate,
+    same_text,
+    share_of_first,
+    unigram_precision,
+    words,
+)
+
+A = "The cat sat on the mat."
+B = "The dog ran in a park."
+
+
+def test_words_are_case_folded_and_without_punctuation():
+    assert words("The CAT's twenty-one — “Straße”, 3.5!") == [
+        "the",
+        "cat's",
+        "twenty-one",
+        "strasse",
+        "3",
+        "5",
+    ]
+    assert words("snake_case 🙂 …") == ["snake", "case"]
+
+
+def test_scripts_without_spaces_count_by_character():
+    assert words("猫が好き, ok") == ["猫", "が", "好", "き", "ok"]
+
+
+def test_unigram_precision_is_clipped_and_has_no_brevity_penalty():
+    assert unigram_precision("the the the", A) == pytest.approx(2 / 3)  # "the" stands twice in A
+    assert unigram_precision("cat", A) == 1.0
+    assert unigram_precision("a dog sat", A) == pytest.approx(1 / 3)
+
+
+def test_unigram_precision_without_words():
+    assert unigram_precision("...", A) == 0.0
+    assert unigram_precision("...", "!") == 1.0
+    assert unigram_precision(A, "") == 0.0
+
+
+def test_share_is_exact_at_the_ends_although_the_texts_overlap():
+    assert share_of_first(A, A, B) == 1.0
+    assert share_of_first(B, A, B) == 0.0
+
+
+def test_share_by_hand():
+    # Six words. Against a 3/6, against b 4/6 ("the" is in both); each text alone has 1/6 of the other.
+    assert share_of_first("the cat sat ran in a", A, B) == pytest.approx((3 - 1) / ((3 - 1) + (4 - 1)))
+
+
+def test_share_of_what_owes_nothing_is_a_half():
+    assert share_of_first("Quite unrelated words", A, B) == 0.5
+    assert share_of_first("", A, B) == 0.5
+    assert share_of_first("anything", A, A) == 0.5
+
+
+def test_mean_share_weighs_pairs_by_what_they_show():
+    # The first output copies a; the second owes nothing to either. A mean of the ratios would be 0.75.
+    a, b = ["one two", "five six"], ["three four", "seven eight"]
+    assert mean_share_of_first(["one two", "nine ten"], a, b) == 1.0
+
+
+def test_mean_share_averages_precisions_before_the_ratio():
+    a, b = ["one two", "five six"], ["three four", "seven eight"]
+    outputs = ["one two", "five seven"]  # against a: 1, 1/2; against b: 0, 1/2
+    assert mean_share_of_first(outputs, a, b) == pytest.approx(0.75)
+    mean = PairPrecisions.mean([PairPrecisions.of(*row) for row in zip(outputs, a, b, strict=True)])
+    assert (mean.output_in_a, mean.output_in_b) == (0.75, 0.25)
+
+
+def test_word_origins_obey_inclusion_and_exclusion():
+    origins = WordOrigins.of("the the cat ran away", A, B)
+    assert origins.in_a == pytest.approx(3 / 5)
+    assert origins.in_b == pytest.approx(2 / 5)  # one "the", one "ran"
+    assert origins.either == pytest.approx(4 / 5)
+    assert origins.only_in_a == pytest.approx(2 / 5)  # "cat", and the second "the"
+    assert origins.only_in_b == pytest.approx(1 / 5)
+    assert origins.neither == pytest.approx(1 / 5)
+
+
+def test_same_text_folds_spaces_and_case():
+    assert same_text("I do n't  KNOW .", "i don't know.")
+    assert not same_text("I don't know", "I don't know.")
+
+
+def test_repeated_trigrams():
+    assert most_repeated_trigram("a b c d") == 1
+    assert most_repeated_trigram("no no") == 0
+    assert most_repeated_trigram("no, no, no, no, no") == 3
+    assert repeated_trigram_rate("no no no no no") == pytest.approx(2 / 3)
+    assert repeated_trigram_rate("a b c d") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("Yes.", True),
+        ('He said "go!"', True),
+        ("(really?) ", True),
+        ("it ends .", True),
+        ("好。", True),
+        ("no,", False),
+        ("", False),
+    ],
+)
+def test_ends_like_a_sentence(text, ends):
+    assert ends_like_a_sentence(text) is ends
