@@ -47,7 +47,7 @@ def share_of_first(output: str, a: str, b: str) -> float:
 
 @dataclass(frozen=True)
 class PairPrecisions:
-    """The four precisions behind a share: of the output against each text, and of either text in the other."""
+    """The four precisions behind a share: of the output against each text, and of each text in the other."""
 
     output_in_a: float
     output_in_b: float
