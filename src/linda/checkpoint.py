@@ -1,0 +1,139 @@
+"""Model folders: `config.json`, `model.safetensors` and the tokenizer's files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from linda.config import LindaConfig
+from linda.errors import LindaError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from linda.model import LindaModel
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+
+
+def load(path: str | Path) -> LindaModel:
+    from linda.model import LindaModel
+    from linda.weights import load_weights
+
+    folder = _local_folder(path)
+    if not (folder / CONFIG_FILE).is_file():
+        raise LindaError(f"{path} is not a LINDA model: it has no {CONFIG_FILE}")
+    config = LindaConfig.from_json(folder / CONFIG_FILE)
+    model = LindaModel(config, _empty_seq2seq(config.base), _load_tokenizer(folder))
+    weights = folder / WEIGHTS_FILE
+    try:
+        model.load_state_dict(load_weights(weights))
+    except RuntimeError as error:  # names or shapes that do not fit the configuration
+        raise LindaError(f"{weights} does not fit {CONFIG_FILE}: {str(error).splitlines()[-1].strip()}") from error
+    return model
+
+
+def save(model: LindaModel, folder: Path, bits: int = 32) -> None:
+    """The folder appears, or changes, only when it is whole."""
+    from linda.weights import save_weights
+
+    part = folder.with_name(folder.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    model.tokenizer.save_pretrained(part)
+    (part / CONFIG_FILE).write_text(model.config.to_json(), encoding="utf-8")
+    save_weights(model.state_dict(), part / WEIGHTS_FILE, bits)
+    if folder.exists():
+        old = folder.with_name(folder.name + ".old")
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)
+        part.rename(folder)
+        shutil.rmtree(old)
+    else:
+        part.rename(folder)
+
+
+def save_config(config: LindaConfig, folder: Path) -> None:
+    """Writes the settings alone anew: what calibration changes."""
+    part = folder / (CONFIG_FILE + ".part")
+    part.write_text(config.to_json(), encoding="utf-8")
+    os.replace(part, folder / CONFIG_FILE)
+
+
+def start_from_seq2seq(base: str | Path, **settings: Any) -> LindaModel:
+    """The base's own weights and tokenizer, a mask token if it has none, and a fresh length converter."""
+    from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
+
+    from linda.model import LindaModel
+
+    try:
+        if not AutoConfig.from_pretrained(base).is_encoder_decoder:
+            raise LindaError(f"{base} is not an encoder-decoder; LINDA needs one (BART, Marian, T5 …)")
+        seq2seq = AutoModelForSeq2SeqLM.from_pretrained(base)
+        tokenizer = AutoTokenizer.from_pretrained(base)
+    except OSError as error:
+        raise LindaError(f"{base} cannot be loaded as a base: {str(error).splitlines()[0]}") from error
+    mask_token = _ensure_mask_token(tokenizer, seq2seq)
+    config = LindaConfig(base=seq2seq.config.to_dict(), mask_token=mask_token, **settings)
+    return LindaModel(config, seq2seq, tokenizer)
+
+
+def _ensure_mask_token(tokenizer: PreTrainedTokenizerBase, seq2seq: PreTrainedModel) -> str:
+    """BART has a mask token, T5 has sentinels; any other base gets a token of its own."""
+    if tokenizer.mask_token is not None:
+        return str(tokenizer.mask_token)
+    if "<extra_id_0>" in tokenizer.get_vocab():
+        return "<extra_id_0>"
+    tokenizer.add_special_tokens({"mask_token": "<mask>"})
+    if len(tokenizer) > seq2seq.get_input_embeddings().num_embeddings:
+        seq2seq.resize_token_embeddings(len(tokenizer))
+    return "<mask>"
+
+
+def _local_folder(path: str | Path) -> Path:
+    """The folder itself, or the one that a name on the hub is fetched into."""
+    if Path(path).exists() or not _looks_like_hub_name(str(path)):
+        if not Path(path).is_dir():
+            raise LindaError(f"there is no model folder {str(path)!r}")
+        return Path(path)
+    from huggingface_hub import snapshot_download
+
+    try:
+        # Nothing but what a LINDA model consists of: no code, no pickle.
+        return Path(snapshot_download(str(path), allow_patterns=["*.json", "*.txt", "*.safetensors", "*.spm"]))
+    except Exception as error:
+        raise LindaError(
+            f"there is no folder {str(path)!r}, and it could not be fetched from the hub "
+            f"({type(error).__name__})"
+        ) from error
+
+
+def _looks_like_hub_name(path: str) -> bool:
+    parts = path.split("/")
+    return len(parts) == 2 and all(parts) and parts[0] not in {".", "..", "~"}
+
+
+def _empty_seq2seq(base: dict[str, Any]) -> PreTrainedModel:
+    """The architecture alone: its weights are read next, so none are drawn."""
+    from transformers import AutoConfig, AutoModelForSeq2SeqLM
+    from transformers.initialization import no_init_weights
+
+    settings = {name: value for name, value in base.items() if name not in {"model_type", "auto_map"}}
+    try:
+        config = AutoConfig.for_model(base["model_type"], **settings)
+    except (KeyError, ValueError) as error:
+        raise LindaError(f"{CONFIG_FILE} names no known encoder-decoder ({error})") from error
+    with no_init_weights():
+        return AutoModelForSeq2SeqLM.from_config(config)
+
+
+def _load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(folder)
+    except (OSError, ValueError, ImportError) as error:
+        raise LindaError(f"{folder}: the tokenizer cannot be loaded ({str(error).splitlines()[0]})") from error

@@ -1,0 +1,301 @@
+"""Sentences in; masked, paired, length-bucketed minibatches out.
+
+Everything is a function of (seed, epoch, window, step, rank): a run that is resumed, or split over several processes,
+sees what an uninterrupted one sees, and nobody's global random state is touched.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from linda.errors import LindaError
+from linda.model import IGNORED
+from linda.textio import open_text
+
+Rng = np.random.Generator
+# Masked texts and their targets → token ids of each.
+Tokenizer = Callable[[list[str], list[str]], tuple[list[list[int]], list[list[int]]]]
+
+_RANDOM_STREAMS = {"draw": 0, "window": 1, "alpha": 2}  # one independent stream of numbers per purpose
+
+
+def random_stream(purpose: str, *key: int) -> Rng:
+    return np.random.default_rng([_RANDOM_STREAMS[purpose], *key])
+
+
+# ---------------------------------------------------------------- sentences
+
+
+@dataclass
+class Corpus:
+    """Plain sentences: `main` files are read one after the other; each of `mixed_in` gives a share of all sentences.
+
+    A file is .txt (one sentence a line; a label and a tab may stand before it) or .jsonl (field `text`), plain, .gz
+    or .xz; `hub:NAME` is a data set of `datasets`, its split `train`, read as a stream.
+    """
+
+    main: list[str]
+    mixed_in: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, sources: Iterable[str]) -> Corpus:
+        """`FILE` is a main source; `FILE=0.25` is mixed in, a quarter of all sentences coming from it."""
+        corpus = cls([])
+        for source in sources:
+            name, equals, share = source.rpartition("=")
+            if not equals:
+                corpus.main.append(source)
+                continue
+            try:
+                corpus.mixed_in[name] = float(share)
+            except ValueError:
+                raise LindaError(f"corpus {source!r}: the share after '=' must be a number, got {share!r}") from None
+        if not corpus.main:
+            raise LindaError("a corpus needs at least one file without a share")
+        if any(share <= 0 for share in corpus.mixed_in.values()) or sum(corpus.mixed_in.values()) >= 1:
+            raise LindaError("the shares of mixed-in files must be above 0 and sum to less than 1")
+        return corpus
+
+    def epoch(self, seed: int, epoch: int) -> Iterator[str]:
+        """Every sentence of the main files once, those of the others strewn among them."""
+        main = itertools.chain.from_iterable(map(read_sentences, self.main))
+        if not self.mixed_in:
+            yield from main
+            return
+        others = [_endless(name) for name in self.mixed_in]
+        bounds = np.cumsum(list(self.mixed_in.values()))
+        rng = random_stream("draw", seed, epoch)
+        while True:
+            source = int(np.searchsorted(bounds, rng.random(), side="right"))
+            try:
+                yield next(others[source] if source < len(others) else main)
+            except StopIteration:
+                return
+
+
+def read_sentences(name: str) -> Iterator[str]:
+    if name.startswith("hub:"):
+        yield from _hub_sentences(name.removeprefix("hub:"))
+        return
+    is_json = ".jsonl" in Path(name).suffixes
+    with open_text(name) as lines:
+        for number, line in enumerate(lines, start=1):
+            text = _json_text(line, name, number) if is_json else line.rpartition("\t")[2]
+            if text := text.strip():
+                yield text
+
+
+def _json_text(line: str, name: str, number: int) -> str:
+    try:
+        return str(json.loads(line)["text"]) if line.strip() else ""
+    except (json.JSONDecodeError, KeyError, TypeError):
+        raise LindaError(f"{name}, line {number}: not a JSON object with a field 'text'") from None
+
+
+def _hub_sentences(name: str) -> Iterator[str]:
+    from datasets import load_dataset
+
+    try:
+        rows = load_dataset(name, split="train", streaming=True)
+    except Exception as error:
+        raise LindaError(f"data set {name!r} cannot be read: {str(error).splitlines()[0]}") from error
+    for row in rows:
+        if text := str(row.get("text", "")).strip():
+            yield text
+
+
+def _endless(name: str) -> Iterator[str]:
+    while True:
+        sentence = None
+        for sentence in read_sentences(name):
+            yield sentence
+        if sentence is None:
+            raise LindaError(f"{name} holds no sentence")
+
+
+# ---------------------------------------------------------------- what is done to a sentence
+
+
+def mask_words(text: str, probability: float, mask_token: str, rng: Rng) -> str:
+    """§3.3: each whitespace word becomes the mask token with the given probability, independently."""
+    words = text.split(" ")
+    masked = rng.random(len(words)) < probability
+    return " ".join(mask_token if is_masked else word for word, is_masked in zip(words, masked, strict=True))
+
+
+def restyle(text: str, rng: Rng) -> str:
+    """The sentence as people who are not Wikipedia would write it.
+
+    A model that has only seen whole, capitalised sentences with a full stop repeats itself where one is missing.
+    """
+    style = rng.integers(5)
+    if style == 0:
+        return text.rstrip(".!? ") or text
+    if style == 1:
+        return text.lower()
+    if style == 2:  # SST-2's tokens: lower case, punctuation set apart, "could n't"
+        return _tokens_apart(text.lower())
+    if style == 3:  # a phrase out of the sentence
+        words = text.split()
+        length = int(rng.integers(2, max(3, len(words))))
+        start = int(rng.integers(0, max(1, len(words) - length + 1)))
+        phrase = " ".join(words[start : start + length])
+        return _tokens_apart(phrase.lower()) if rng.random() < 0.5 else phrase
+    return re.sub(r"[^\w\s']+", "", text).strip() or text
+
+
+def _tokens_apart(text: str) -> str:
+    text = re.sub(r"(\w)(n't|'s|'re|'ve|'ll|'d|'m)\b", r"\1 \2", text)
+    text = re.sub(r"([.,!?;:()\"]|--)", r" \1 ", text)
+    return " ".join(text.split())
+
+
+# ---------------------------------------------------------------- minibatches
+
+
+@dataclass
+class PairBatch:
+    """M pairs and the ratio they are mixed at; inputs (M, L), targets (M, T) padded with IGNORED, alpha (M,)."""
+
+    ids_a: Tensor
+    mask_a: Tensor
+    ids_b: Tensor
+    mask_b: Tensor
+    targets_a: Tensor
+    targets_b: Tensor
+    alpha: Tensor
+
+    @property
+    def tokens(self) -> int:
+        return int(self.mask_a.sum() + self.mask_b.sum())
+
+    def to(self, device: torch.device) -> dict[str, Tensor]:
+        """The arguments of `LindaModel.forward`."""
+        return {name: tensor.to(device) for name, tensor in vars(self).items()}
+
+
+@dataclass
+class Row:
+    """One sentence, ready for the model."""
+
+    text: str
+    input_ids: list[int]
+    target_ids: list[int]
+
+
+@dataclass
+class PairSampler:
+    """Cuts a stream of sentences into minibatches of pairs that need no padding.
+
+    A window of sentences is sorted by length and cut into groups of M rows of (almost always) equal length. Two
+    groups drawn at random make a minibatch, one of first texts and one of second ones: both sides are dense, and with
+    the one ratio of a minibatch (§4) so is the mixture. A corpus that fits the window is held in memory; a larger one
+    is read as a stream, window by window.
+    """
+
+    corpus: Corpus
+    tokenize: Tokenizer
+    mask_token: str
+    mask_probability: float
+    pad_id: int
+    pairs: int  # M
+    seed: int = 0
+    restyled: float = 0.0  # share of sentences in another style
+    middle: float = 1.0  # α ~ Beta(middle, middle): 1 is uniform, more draws from the middle
+    window: int = 2**16
+    rank: int = 0
+    ranks: int = 1
+
+    def batches(self, first_step: int = 0) -> Iterator[tuple[int, PairBatch]]:
+        """(step, minibatch) without end, beginning at any step without making those before it."""
+        step = 0
+        for epoch in itertools.count():
+            start_of_epoch = step
+            sentences = self.corpus.epoch(self.seed, epoch)
+            for number in itertools.count():
+                window = list(itertools.islice(sentences, self.window))
+                if not window:
+                    break
+                steps = self._group_count(len(window)) // 2 // self.ranks
+                if step + steps > first_step:
+                    for index, pair in enumerate(self._pair_groups(window, epoch, number)):
+                        if step + index >= first_step:
+                            yield step + index, self._batch(*pair, step + index)
+                step += steps
+            if step == start_of_epoch:
+                raise LindaError(
+                    f"the corpus is too small: {2 * self.ranks} sentences or more are needed for "
+                    f"{self.ranks} process(es)"
+                )
+
+    def _group_size(self, sentences: int) -> int:
+        return min(self.pairs, sentences // (2 * self.ranks))
+
+    def _group_count(self, sentences: int) -> int:
+        size = self._group_size(sentences)
+        return sentences // size if size else 0
+
+    def _pair_groups(self, window: list[str], epoch: int, number: int) -> Iterator[tuple[list[Row], list[Row]]]:
+        """This rank's minibatches of one window, each a group of first texts and a group of second ones."""
+        rng = random_stream("window", self.seed, epoch, number)
+        size = self._group_size(len(window))
+        steps = self._group_count(len(window)) // 2 // self.ranks
+        kept = rng.permutation(len(window))[: steps * 2 * self.ranks * size]  # the rest fills no group
+        rows = self._rows([window[i] for i in kept], rng)
+        rows.sort(key=lambda row: (len(row.input_ids), len(row.target_ids)))
+        groups = [rows[i : i + size] for i in range(0, len(rows), size)]
+        order = rng.permutation(len(groups)).reshape(-1, 2)
+        shuffles = [rng.permutation(size) for _ in order]  # drawn for all ranks alike
+        for (first, second), shuffle in list(zip(order, shuffles, strict=True))[self.rank :: self.ranks]:
+            group_b = [groups[second][i] for i in shuffle]
+            yield groups[first], _parted(groups[first], group_b)
+
+    def _rows(self, texts: list[str], rng: Rng) -> list[Row]:
+        texts = [restyle(text, rng) if rng.random() < self.restyled else text for text in texts]
+        masked = [mask_words(text, self.mask_probability, self.mask_token, rng) for text in texts]
+        inputs, targets = self.tokenize(masked, texts)
+        return [Row(*parts) for parts in zip(texts, inputs, targets, strict=True)]
+
+    def _batch(self, group_a: list[Row], group_b: list[Row], step: int) -> PairBatch:
+        alpha = random_stream("alpha", self.seed, step, self.rank).beta(self.middle, self.middle)
+        return collate(group_a, group_b, alpha, self.pad_id)
+
+
+def _parted(group_a: list[Row], group_b: list[Row]) -> list[Row]:
+    """`group_b` turned until no text meets itself, if it can be: a corpus may hold a sentence twice."""
+    for turn in range(len(group_b)):
+        turned = group_b[turn:] + group_b[:turn]
+        if all(a.text != b.text for a, b in zip(group_a, turned, strict=True)):
+            return turned
+    return group_b
+
+
+def collate(group_a: list[Row], group_b: list[Row], alpha: float, pad_id: int) -> PairBatch:
+    """Two groups of M rows → one minibatch."""
+    ids_a, mask_a = _padded([row.input_ids for row in group_a], pad_id)
+    ids_b, mask_b = _padded([row.input_ids for row in group_b], pad_id)
+    return PairBatch(
+        ids_a,
+        mask_a,
+        ids_b,
+        mask_b,
+        targets_a=_padded([row.target_ids for row in group_a], IGNORED)[0],
+        targets_b=_padded([row.target_ids for row in group_b], IGNORED)[0],
+        alpha=torch.full((len(group_a),), alpha),
+    )
+
+
+def _padded(rows: list[list[int]], filler: int) -> tuple[Tensor, Tensor]:
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [filler] * (width - len(row)) for row in rows])
+    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+    return ids, mask

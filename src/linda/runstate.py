@@ -1,0 +1,134 @@
+"""What a training run leaves on disk: settings, log and checkpoints. Nothing is half-written, nothing is pickled."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from linda.checkpoint import load
+from linda.errors import LindaError
+from linda.model import LindaModel
+from linda.textio import atomic_writer
+
+_KEPT = 2  # checkpoints; the older ones make room
+
+
+class RunFolder:
+    """`OUTPUT.training`, beside the model `OUTPUT` that the run will write."""
+
+    def __init__(self, output: Path) -> None:
+        self.output = output
+        self.folder = output.with_name(output.name + ".training")
+
+    def begin(self, settings: dict[str, Any], resume: bool) -> None:
+        if resume and not self.last_step:
+            raise LindaError(f"{self.folder} holds no checkpoint to resume from; run without --resume")
+        if not resume and self.folder.exists() and any(self.folder.iterdir()):
+            raise LindaError(f"{self.folder} holds an earlier run; go on with --resume, or remove the folder")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with atomic_writer(self.folder / "settings.json") as file:
+            file.write(json.dumps(settings, indent=2) + "\n")
+
+    def settings(self) -> dict[str, Any]:
+        try:
+            stored: dict[str, Any] = json.loads((self.folder / "settings.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise LindaError(f"{self.folder} holds no run to resume; run without --resume") from None
+        return stored
+
+    @property
+    def last_step(self) -> int:
+        """The step of the newest checkpoint; 0 where there is none."""
+        return max((int(path.name.removeprefix("step-")) for path in self._checkpoints()), default=0)
+
+    def _checkpoints(self) -> list[Path]:
+        return sorted(path for path in self.folder.glob("step-*") if path.name[5:].isdigit())
+
+    def _checkpoint(self, step: int) -> Path:
+        return self.folder / f"step-{step:07d}"
+
+    def save(self, model: LindaModel, optimizer: Any, step: int) -> None:
+        from safetensors.torch import save_file
+
+        part = self.folder / "saving.part"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        model.save_pretrained(part / "model")
+        save_file(_named_moments(model, optimizer), part / "optimizer.safetensors")
+        target = self._checkpoint(step)
+        shutil.rmtree(target, ignore_errors=True)
+        part.rename(target)
+        for old in self._checkpoints()[:-_KEPT]:
+            shutil.rmtree(old)
+
+    def load_model(self) -> LindaModel:
+        return load(self._checkpoint(self.last_step) / "model")
+
+    def load_optimizer(self, model: LindaModel, optimizer: torch.optim.Optimizer) -> None:
+        from safetensors.torch import load_file
+
+        moments = load_file(self._checkpoint(self.last_step) / "optimizer.safetensors")
+        for name, parameter in _trained(model):
+            optimizer.state[parameter] = {
+                key: moments[f"{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq")
+            }
+
+    def log(self, tensorboard: bool = False) -> TrainingLog:
+        return TrainingLog(self.folder, self.last_step, tensorboard)
+
+
+class TrainingLog:
+    """`log.jsonl`: one JSON object a line, `step` in each. What a stopped run wrote past its checkpoint is dropped."""
+
+    def __init__(self, folder: Path, last_step: int, tensorboard: bool = False) -> None:
+        path = folder / "log.jsonl"
+        kept = []
+        if path.exists():
+            lines = path.read_text(encoding="utf-8").splitlines()
+            kept = [line for line in lines if _step_of(line) <= last_step]
+        with atomic_writer(path) as file:
+            file.writelines(line + "\n" for line in kept)
+        self._file = path.open("a", encoding="utf-8", buffering=1)
+        self._board = _board(folder) if tensorboard else None
+
+    def write(self, figures: dict[str, Any]) -> None:
+        self._file.write(json.dumps(figures) + "\n")
+        if self._board:
+            flat = figures | figures.get("validation", {})
+            for name, value in flat.items():
+                if isinstance(value, int | float) and name != "step":
+                    self._board.add_scalar(name, value, figures["step"])
+
+
+def _board(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise LindaError("--tensorboard needs an extra: pip install 'linda[tensorboard]'") from error
+    return SummaryWriter(folder / "tensorboard")
+
+
+def _step_of(line: str) -> int:
+    try:
+        return int(json.loads(line)["step"])
+    except (json.JSONDecodeError, KeyError):
+        return 2**63  # the last line of a killed run may be cut off
+
+
+def _trained(model: LindaModel) -> list[tuple[str, torch.nn.Parameter]]:
+    return [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+
+
+def _named_moments(model: LindaModel, optimizer: Any) -> dict[str, Tensor]:
+    """AdamW's two moments of every weight, by the weight's own name."""
+    inner = getattr(optimizer, "optimizer", optimizer)  # Accelerate wraps it
+    return {
+        f"{key}.{name}": value.contiguous().cpu()
+        for name, parameter in _trained(model)
+        for key, value in inner.state[parameter].items()
+    }

@@ -1,0 +1,320 @@
+"""The training loop, on Accelerate: one CPU, several processes or several GPUs, the same command.
+
+A run lives in two folders: `OUTPUT` is the model that comes out, `OUTPUT.training` holds the log, the settings and the
+checkpoints that a run is resumed from.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from linda.corpus import Corpus, PairBatch, PairSampler
+from linda.errors import LindaError
+from linda.model import LindaModel
+from linda.runstate import RunFolder
+from linda.validation import validate
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """All that decides what a run computes. Defaults are the paper's (§4); presets below."""
+
+    base: str = "facebook/bart-large"
+    steps: int = 125_000  # a million pairs in minibatches of 8
+    pairs: int = 8  # M, pairs in a minibatch of one process
+    accumulate: int = 1  # minibatches in an update
+    learning_rate: float = 1e-5
+    warmup: int = 0  # updates in which the rate rises from 0
+    decay: float = 0.0  # share of the run, at its end, in which the rate falls to 0; 0 is a fixed rate
+    weight_decay: float = 0.0
+    clip: float = 1.0  # largest norm of the gradient; 0 clips nothing
+    dropout: float | None = None  # None: as the base has it
+    mask_probability: float = 0.1
+    norm_penalty: float = 0.001  # λ
+    noise: float = 0.001
+    noise_scale: float = 0.0
+    restyled: float = 0.0
+    middle: float = 1.0
+    max_length: int = 128
+    window: int = 2**16
+    precision: str = "auto"  # auto, no, bf16 or fp16
+    seed: int = 0
+    validate_every: int = 1000
+    checkpoint_every: int = 500
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "pairs", "accumulate", "window", "validate_every", "checkpoint_every"):
+            if getattr(self, name) < 1:
+                raise LindaError(f"{name} is {getattr(self, name)}; it must be 1 or more")
+        for name in ("learning_rate", "middle"):
+            if not getattr(self, name) > 0:
+                raise LindaError(f"{name} is {getattr(self, name)}; it must be above 0")
+        for name in ("decay", "mask_probability", "restyled"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise LindaError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
+        if self.precision not in {"auto", "no", "bf16", "fp16"}:
+            raise LindaError(f"precision is {self.precision!r}; it must be auto, no, bf16 or fp16")
+
+
+PRESETS = {
+    "paper": TrainingSettings(),
+    # The embedded model's: a small base, large minibatches, a high rate, and text unlike Wikipedia.
+    "small": TrainingSettings(
+        base="",
+        steps=20_000,
+        pairs=32,
+        learning_rate=3e-4,
+        warmup=200,
+        decay=0.3,
+        dropout=0.0,
+        mask_probability=0.15,
+        restyled=0.35,
+    ),
+}
+
+
+def learning_rate(step: int, settings: TrainingSettings) -> float:
+    """The rate of update `step` (from 0): rises over `warmup`, holds, falls over the last `decay` of the run."""
+    rise = min(1.0, (step + 1) / settings.warmup) if settings.warmup else 1.0
+    falling = settings.decay * settings.steps
+    fall = min(1.0, (settings.steps - step) / falling) if falling else 1.0
+    return settings.learning_rate * rise * fall
+
+
+def train(
+    settings: TrainingSettings,
+    corpus: Corpus,
+    output: Path,
+    held_out: list[str],
+    *,
+    resume: bool = False,
+    tensorboard: bool = False,
+) -> Path:
+    """Trains until `settings.steps`; returns the model's folder. Ctrl-C saves a checkpoint and raises Interrupted."""
+    from accelerate import Accelerator
+    from accelerate.utils import set_seed
+
+    accelerator = Accelerator(mixed_precision=_precision(settings.precision))
+    is_main = accelerator.is_main_process
+    run = RunFolder(output)
+    if is_main:
+        run.begin(asdict(settings), resume=resume)
+    accelerator.wait_for_everyone()
+
+    set_seed(settings.seed)  # of this process: the base's new rows, if it has any
+    model = run.load_model() if run.last_step else start_model(settings)
+    _apply(settings, model)
+    weights = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(
+        weights, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+    )
+    if run.last_step:
+        run.load_optimizer(model, optimizer)
+    parallel, optimizer = accelerator.prepare(model, optimizer)
+
+    sampler = pair_sampler(
+        model, corpus, settings, rank=accelerator.process_index, ranks=accelerator.num_processes
+    )
+    minibatches = (batch for _, batch in sampler.batches(run.last_step * settings.accumulate))
+    bar = tqdm(
+        total=settings.steps,
+        initial=run.last_step,
+        unit="step",
+        disable=None if is_main else True,
+        dynamic_ncols=True,
+    )
+    log = run.log(tensorboard) if is_main else None
+    with _stop_requests() as stop, bar:
+        step = run.last_step
+        while step < settings.steps and not _any_process(accelerator, stop.asked):
+            started = time.monotonic()
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate(step, settings)
+            figures = _update(accelerator, parallel, optimizer, minibatches, settings, step)
+            step += 1
+            is_last = step == settings.steps
+            if log:
+                figures["tokens_per_second"] /= time.monotonic() - started
+                log.write({"step": step, **figures, "sigma": model.converter.sigma.item()})
+                bar.set_postfix(
+                    {
+                        "nats/token": f"{figures['loss_per_token']:.2f}",
+                        "tokens/s": f"{figures['tokens_per_second']:.0f}",
+                    }
+                )
+                bar.update()
+                if held_out and (step % settings.validate_every == 0 or is_last):
+                    log.write({"step": step, "validation": validate(model, held_out)})
+            if step % settings.checkpoint_every == 0 or is_last:
+                _checkpoint(accelerator, run, model, optimizer, step)
+        if step < settings.steps:
+            _checkpoint(accelerator, run, model, optimizer, step)
+            raise Interrupted(output, step)
+    if is_main:
+        model.eval().save_pretrained(output)
+    accelerator.wait_for_everyone()
+    accelerator.end_training()
+    return output
+
+
+class Interrupted(LindaError):
+    """Ctrl-C or a termination signal; the checkpoint is on disk."""
+
+    def __init__(self, output: Path, step: int) -> None:
+        super().__init__(f"stopped after step {step}; go on with `linda train --output {output} --resume`")
+
+
+def start_model(settings: TrainingSettings) -> LindaModel:
+    """A new model around `settings.base`, or the base itself where it is a LINDA model already."""
+    if not settings.base:
+        raise LindaError("this preset has no base; name one with --base (a folder or a name on the hub)")
+    config = Path(settings.base) / "config.json"
+    if config.is_file() and '"model_type": "linda"' in config.read_text(encoding="utf-8"):
+        return LindaModel.from_pretrained(settings.base)
+    return LindaModel.from_seq2seq(settings.base)
+
+
+def pair_sampler(
+    model: LindaModel, corpus: Corpus, settings: TrainingSettings, rank: int = 0, ranks: int = 1
+) -> PairSampler:
+    def tokenize(masked: list[str], targets: list[str]) -> tuple[list[list[int]], list[list[int]]]:
+        limits = {"truncation": True, "max_length": settings.max_length}
+        return (
+            model.tokenizer(masked, **limits)["input_ids"],
+            model.tokenizer(targets, split_special_tokens=True, **limits)["input_ids"],
+        )
+
+    return PairSampler(
+        corpus,
+        tokenize,
+        mask_token=model.config.mask_token,
+        mask_probability=settings.mask_probability,
+        pad_id=model.tokenizer.pad_token_id,
+        pairs=settings.pairs,
+        seed=settings.seed,
+        restyled=settings.restyled,
+        middle=settings.middle,
+        window=settings.window,
+        rank=rank,
+        ranks=ranks,
+    )
+
+
+def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
+    """The settings an unfinished run was begun with; only its length may be changed."""
+    stored = RunFolder(output).settings()
+    known = {f.name for f in fields(TrainingSettings)}
+    settings = TrainingSettings(**{name: value for name, value in stored.items() if name in known})
+    return replace(settings, steps=steps) if steps else settings
+
+
+def _apply(settings: TrainingSettings, model: LindaModel) -> None:
+    for name in ("mask_probability", "norm_penalty", "noise", "noise_scale", "max_length"):
+        setattr(model.config, name, getattr(settings, name))
+    if settings.dropout is not None:
+        for module in model.modules():
+            # Layers keep their rates as plain numbers (BART's family) or as Dropout modules (T5's).
+            if isinstance(module, torch.nn.Dropout):
+                module.p = settings.dropout
+            for name in ("dropout", "activation_dropout", "attention_dropout", "encoder_layerdrop"):
+                if isinstance(getattr(module, name, None), float):
+                    setattr(module, name, settings.dropout)
+    model.train()
+
+
+def _update(
+    accelerator: Any,
+    model: torch.nn.Module,
+    optimizer: Any,
+    minibatches: Iterator[PairBatch],
+    settings: TrainingSettings,
+    step: int,
+) -> dict[str, float]:
+    """One update; the figures are means over its minibatches (of this process)."""
+    sums: dict[str, Tensor] = {}
+    tokens = 0
+    for part in range(settings.accumulate):
+        batch = next(minibatches)
+        tokens += batch.tokens * accelerator.num_processes
+        is_whole = part == settings.accumulate - 1
+        key = [settings.seed, step, part, accelerator.process_index]
+        with _own_randomness(key), accelerator.no_sync(model) if not is_whole else _nothing():
+            output = model(**batch.to(accelerator.device))
+            accelerator.backward(output.loss / settings.accumulate)
+        for name in ("loss", "reconstruction", "penalty", "loss_per_token", "state_norm"):
+            sums[name] = sums.get(name, torch.tensor(0.0)) + getattr(output, name).detach().cpu()
+    if settings.clip:
+        accelerator.clip_grad_norm_(model.parameters(), settings.clip)
+    optimizer.step()
+    optimizer.zero_grad()
+    figures = {name: total.item() / settings.accumulate for name, total in sums.items()}
+    if not math.isfinite(figures["loss"]):
+        raise LindaError(f"the loss is {figures['loss']} at step {step + 1}; try a smaller --learning-rate")
+    return figures | {"learning_rate": optimizer.param_groups[0]["lr"], "tokens_per_second": tokens}
+
+
+def _checkpoint(accelerator: Any, run: RunFolder, model: LindaModel, optimizer: Any, step: int) -> None:
+    accelerator.wait_for_everyone()
+    if accelerator.is_main_process:
+        run.save(model, optimizer, step)
+    accelerator.wait_for_everyone()
+
+
+def _precision(asked: str) -> str:
+    if asked != "auto":
+        return asked
+    return "bf16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "no"
+
+
+@contextmanager
+def _own_randomness(key: list[int]) -> Iterator[None]:
+    """Dropout and noise draw from a stream of (seed, step, part, rank), so that a resumed run repeats them."""
+    devices = range(torch.cuda.device_count())
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(int.from_bytes(json.dumps(key).encode(), "little") % (2**63))
+        yield
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+class _Stop:
+    asked = False
+
+
+@contextmanager
+def _stop_requests() -> Iterator[_Stop]:
+    """Ctrl-C and termination end the run after the update that is under way."""
+    stop = _Stop()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        stop.asked = True
+
+    before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _any_process(accelerator: Any, asked: bool) -> bool:
+    """All processes must leave the loop together, whichever of them was asked to."""
+    if accelerator.num_processes == 1:
+        return asked
+    return bool(accelerator.reduce(torch.tensor(float(asked), device=accelerator.device)).item())

@@ -1,0 +1,52 @@
+"""The figures that tell whether a model in training interpolates, on text it has not seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from linda.measures import unigram_precision
+from linda.model import IGNORED, LindaModel
+
+RATIOS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_BATCH = 32
+
+
+def validate(model: LindaModel, sentences: list[str]) -> dict[str, Any]:
+    """Pairs the first half of the sentences with the second.
+
+    `precision_a`: unigram precision of the text written at α=1 against a; `precision_b`: at α=0 against b.
+    `loss_per_token`: Eq. 5 per token, by α.
+    """
+    was_training = model.training
+    model.eval()
+    half = len(sentences) // 2
+    pairs = sorted(zip(sentences[:half], sentences[half : 2 * half], strict=True), key=lambda p: len(p[0]))
+    losses = {alpha: 0.0 for alpha in RATIOS}
+    tokens = {alpha: 0.0 for alpha in RATIOS}
+    precisions: dict[float, list[float]] = {1.0: [], 0.0: []}
+    with torch.inference_mode():
+        for start in range(0, half, _BATCH):
+            a, b = (list(side) for side in zip(*pairs[start : start + _BATCH], strict=True))
+            targets_a, targets_b = _targets(model, a), _targets(model, b)
+            for alpha in RATIOS:
+                states, mask = model.mix_texts(a, b, alpha)
+                for share, targets in ((alpha, targets_a), (1 - alpha, targets_b)):
+                    if share:
+                        losses[alpha] -= share * model.log_likelihood(states, mask, targets).sum().item()
+                        tokens[alpha] += share * (targets != IGNORED).sum().item()
+                if alpha in precisions:
+                    outputs = model.detokenize(model.generate(states, mask, num_beams=1))
+                    precisions[alpha] += map(unigram_precision, outputs, a if alpha else b)
+    model.train(was_training)
+    return {
+        "precision_a": sum(precisions[1.0]) / half,
+        "precision_b": sum(precisions[0.0]) / half,
+        "loss_per_token": {str(alpha): losses[alpha] / tokens[alpha] for alpha in RATIOS},
+    }
+
+
+def _targets(model: LindaModel, texts: list[str]) -> torch.Tensor:
+    batch = model.tokenize(texts)
+    return batch["input_ids"].masked_fill(batch["attention_mask"] == 0, IGNORED)
