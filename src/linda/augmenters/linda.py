@@ -1,0 +1,29 @@
+"""LINDA itself: the text between two texts."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from linda.interpolator import Interpolator
+
+
+class Linda:
+    """New texts by interpolation; `decoding` holds any field of `linda.decoding.Decoding`."""
+
+    name = "linda"
+    needs_partner = True
+
+    def __init__(
+        self, model: Interpolator | str | Path | None = None, *, raw: bool = False, **decoding: Any
+    ) -> None:
+        """model: an Interpolator, a folder, or None for the embedded one. raw: the ratio uncalibrated."""
+        self.interpolator = model if isinstance(model, Interpolator) else Interpolator.from_pretrained(model)
+        self._settings = {"raw": raw, **decoding}
+
+    def texts(
+        self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
+    ) -> list[str]:
+        if b is None or alpha is None:
+            raise TypeError("LINDA writes the text between two texts: every row needs a partner and a ratio")
+        rows = zip(a, b, alpha, seeds, strict=True)
+        return [candidates[0] for candidates in self.interpolator.mix_stream(rows, **self._settings)]
