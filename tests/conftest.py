@@ -1,0 +1,70 @@
+"""What several test files share: a LINDA model of some thousand random weights, whole in a folder."""
+
+import os
+from pathlib import Path
+
+# Before any Hugging Face library is imported: no test reaches for the network.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import pytest
+import torch
+
+from linda.model import LindaModel
+
+WORDS = "the a cat dog man woman city river sat ran saw is was on in of and old red small what where who"
+CHARACTERS = " abcdefghijklmnopqrstuvwxyz0123456789.?<>/"
+
+
+@pytest.fixture(scope="session")
+def tiny_base_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Marian encoder-decoder with random weights and a tokenizer that loses no character."""
+    from transformers import MarianConfig, MarianMTModel, PreTrainedTokenizerFast
+
+    from linda.base import EOS, MASK, PAD, UNK, build_tokenizer
+
+    pieces = {f" {word}": -3.0 for word in WORDS.split()} | dict.fromkeys(CHARACTERS, -6.0)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=build_tokenizer(pieces),
+        eos_token=EOS,
+        unk_token=UNK,
+        pad_token=PAD,
+        mask_token=MASK,
+        clean_up_tokenization_spaces=False,
+    )
+    config = MarianConfig(
+        vocab_size=len(tokenizer),
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        max_position_embeddings=128,
+        dropout=0.0,
+        init_std=0.5,
+        eos_token_id=tokenizer.eos_token_id,
+        forced_eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        decoder_start_token_id=tokenizer.pad_token_id,
+    )
+    folder = tmp_path_factory.mktemp("models") / "tiny-base"
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        MarianMTModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_model_folder(tiny_base_folder: Path) -> Path:
+    """A LINDA model with a window of 24 tokens. Treat as read-only."""
+    folder = tiny_base_folder.with_name("tiny-linda")
+    LindaModel.from_seq2seq(tiny_base_folder, max_length=24).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tiny_model_folder: Path) -> LindaModel:
+    """The same, loaded. Treat as read-only."""
+    return LindaModel.from_pretrained(tiny_model_folder)
