@@ -4,21 +4,110 @@ A trained model passes from one text to the other in a narrow band of ratios and
 (asked, mixed) straighten that: with them, asking for 0.7 gives texts whose measured share of a is 0.7.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING
 
 from linda.errors import LindaError
+from linda.measures import mean_share_of_first
+from linda.pairs import Pair
 
-Knots = Sequence[tuple[float, float]]
+if TYPE_CHECKING:
+    from linda.interpolator import Interpolator
 
-RAW: list[tuple[float, float]] = [(0.0, 0.0), (1.0, 1.0)]
+Knots = list[tuple[float, float]]  # (asked, mixed)
+Shares = Mapping[float, float]  # ratio mixed → measured share of a
+
+RAW: Knots = [(0.0, 0.0), (1.0, 1.0)]
+
+_WIDEST_GAP = 0.06  # ratios are added until the share takes no larger step between two of them
+_NARROWEST_INTERVAL = 1 / 512  # closer ratios mix alike; what jumps between them cannot be made smooth
+_MOST_RATIOS = 32
+_BESIDE_THE_END = 0.005  # where the map leaves a stretch of ratios that all copy the same text
 
 
-def calibrated(alpha: float, knots: Knots) -> float:
+def calibrated(alpha: float, knots: Sequence[tuple[float, float]]) -> float:
     """The ratio to mix when `alpha` is asked for: linear between knots that rise from (0, 0) to (1, 1)."""
     if not 0.0 <= alpha <= 1.0:
         raise LindaError(f"alpha is {alpha}, but a ratio lies between 0 (the second text) and 1 (the first)")
-    right = min(bisect_right(knots, alpha, key=lambda knot: knot[0]), len(knots) - 1)
+    right = bisect_right(knots, alpha, key=lambda knot: knot[0])
+    if right == len(knots):
+        return knots[-1][1]
     (asked_left, mixed_left), (asked_right, mixed_right) = knots[right - 1], knots[right]
     along = (alpha - asked_left) / (asked_right - asked_left)
     return mixed_left * (1.0 - along) + mixed_right * along
+
+
+def fit_calibration(interpolator: Interpolator, pairs: Sequence[Pair], progress: bool = False) -> Knots:
+    """The knots that make the measured share of a equal the ratio asked for, on average over these pairs.
+
+    The pairs are decoded at raw ratios, ever denser where the share changes; a rising curve is fitted to what
+    was measured, and turned round. The model is left as it is; the knots go into `model.config.calibration`.
+    """
+    a, b = [first for first, _ in pairs], [second for _, second in pairs]
+
+    def measure(ratios: Sequence[float]) -> list[float]:
+        outputs = interpolator.mix(
+            a * len(ratios),
+            b * len(ratios),
+            [ratio for ratio in ratios for _ in pairs],
+            raw=True,
+            progress=progress,
+        )
+        starts = range(0, len(outputs), len(pairs))
+        return [mean_share_of_first(outputs[start : start + len(pairs)], a, b) for start in starts]
+
+    return knots_from_shares(measure_shares(measure))
+
+
+def measure_shares(measure: Callable[[Sequence[float]], list[float]]) -> dict[float, float]:
+    """The share of a at ratios chosen by halving every interval over which it takes a large step.
+
+    `measure` gives the shares at several ratios at once. The ends are what they are by definition: 0 and 1.
+    """
+    shares = {0.0: 0.0, 1.0: 1.0}
+    while ratios := _wide_gaps(shares)[: _MOST_RATIOS - len(shares)]:
+        shares.update(zip(ratios, measure(ratios), strict=True))
+    return shares
+
+
+def _wide_gaps(shares: Shares) -> list[float]:
+    """The middles of the intervals over which the fitted share steps too far, the largest step first."""
+    steps = [
+        (right_share - left_share, (left + right) / 2)
+        for (left, left_share), (right, right_share) in pairwise(rising_fit(shares))
+        if right_share - left_share > _WIDEST_GAP and right - left > _NARROWEST_INTERVAL
+    ]
+    return [middle for _, middle in sorted(steps, reverse=True)]
+
+
+def rising_fit(shares: Shares) -> list[tuple[float, float]]:
+    """The nearest curve (ratio, share) that never falls, by least squares: falling neighbours are pooled."""
+    blocks: list[tuple[float, list[float]]] = []  # (mean share, its ratios)
+    for ratio, share in sorted(shares.items()):
+        ratios = [ratio]
+        while blocks and blocks[-1][0] > share:
+            left_share, left_ratios = blocks.pop()
+            size = len(left_ratios) + len(ratios)
+            share = (left_share * len(left_ratios) + share * len(ratios)) / size
+            ratios = left_ratios + ratios
+        blocks.append((share, ratios))
+    return [(ratio, share) for share, ratios in blocks for ratio in ratios]
+
+
+def knots_from_shares(shares: Shares) -> Knots:
+    """The rising fit turned round: (share asked for, ratio to mix), exact at the ends, rising in both."""
+    inner: Knots = []
+    for share, stretch in groupby(rising_fit(shares), key=lambda point: point[1]):
+        ratios = [ratio for ratio, _ in stretch]
+        if share <= _BESIDE_THE_END:  # all copy b: leave from the last, where the change begins
+            inner = [(_BESIDE_THE_END, ratios[-1])]
+        elif share >= 1 - _BESIDE_THE_END:  # all copy a: arrive at the first
+            inner.append((1 - _BESIDE_THE_END, ratios[0]))
+            break
+        else:
+            inner.append((share, (ratios[0] + ratios[-1]) / 2))
+    return [RAW[0], *(knot for knot in inner if 0 < knot[1] < 1), RAW[1]]
