@@ -5,12 +5,16 @@ import time
 
 import pytest
 
-from linda.longtext import join_parts, pair_sentences, split_sentences, split_to_window
+from linda.longtext import Part, pair_sentences, split_sentences, split_to_window
 
 
 def count_words(text: str) -> int:
     """A tokenizer of four characters a token, one token for the end."""
     return 1 + sum(math.ceil(len(word) / 4) for word in text.split())
+
+
+def joined(texts: list[str], parts: list[Part]) -> str:
+    return "".join(text + part.gap for text, part in zip(texts, parts, strict=True))
 
 
 TEXTS = [
@@ -83,20 +87,19 @@ def test_all_of_one_text_is_that_text(text: str, first: bool) -> None:
     a, b = (own, other) if first else (other, own)
     parts = pair_sentences(a, b, len(own), alpha=float(first))
     texts = [part.a if first else part.b for part in parts]
-    joined = join_parts(texts, [part.gap for part in parts])
-    assert joined.split() == text.split()
+    assert joined(texts, parts) == text.strip()
 
 
 def test_paragraphs_of_the_leading_text_are_kept() -> None:
     a = split_sentences("One.\n\nTwo. Three.")
     b = split_sentences("Uno. Due. Tre.")
     parts = pair_sentences(a, b, 3, alpha=0.7)
-    assert join_parts([part.a for part in parts], [part.gap for part in parts]) == "One.\n\nTwo. Three."
+    assert joined([part.a for part in parts], parts) == "One.\n\nTwo. Three."
 
 
 def test_a_short_text_used_again_is_not_glued() -> None:
     parts = pair_sentences(["Only."], split_sentences("Uno. Due. Tre."), 3, alpha=0.9)
-    assert join_parts([part.a for part in parts], [part.gap for part in parts]) == "Only. Only. Only."
+    assert joined([part.a for part in parts], parts) == "Only. Only. Only."
 
 
 @pytest.mark.parametrize("unit", ["." * 10, " ", "\n \n", '!"', "Mr. A. ", "No. a ", "x", "。", "no end "])

@@ -76,13 +76,8 @@ def pair_sentences(a: list[str], b: list[str], count: int, alpha: float) -> list
     for j in range(count):
         i_a, i_b = (len(sentences) * (2 * j + 1) // (2 * count) for sentences in (a, b))
         gap = _gap_after(a, i_a) if alpha >= 0.5 else _gap_after(b, i_b)
-        parts.append(Part(a[i_a].strip(), b[i_b].strip(), gap))
+        parts.append(Part(a[i_a].strip(), b[i_b].strip(), gap if j < count - 1 else ""))
     return parts
-
-
-def join_parts(texts: list[str], gaps: list[str]) -> str:
-    """The mixed sentences as one text, `gaps[j]` after the j-th."""
-    return "".join(text + gap for text, gap in zip(texts, gaps, strict=True)).strip()
 
 
 def _gap_after(sentences: list[str], index: int) -> str:
