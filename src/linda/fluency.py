@@ -1,0 +1,156 @@
+"""How well-formed texts are, as an independent language model sees them, and what to hold that against."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from tqdm import tqdm
+
+from linda.errors import LindaError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_BATCH_TOKENS = 2048  # the softmax over the vocabulary is what fills the memory
+_LONGEST = 512
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """Of a set of texts as a whole: exp of the summed negative log-likelihood over the number of units."""
+
+    per_token: float  # of the language model: the usual figure
+    per_word: float  # of the text (between spaces): does not depend on how words are cut into tokens
+
+    @classmethod
+    def of(cls, losses: Sequence[TextLoss]) -> Perplexity:
+        total = sum(loss.nats for loss in losses)
+        return cls(
+            per_token=_exp_mean(total, sum(loss.tokens for loss in losses)),
+            per_word=_exp_mean(total, sum(loss.words for loss in losses)),
+        )
+
+
+@dataclass(frozen=True)
+class TextLoss:
+    """The negative log-likelihood of one text, and the units it is spread over."""
+
+    nats: float
+    tokens: int
+    words: int
+
+
+class LanguageModel:
+    """A causal language model that reads texts and says how surprised it is."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.start_id = _start_of_text(tokenizer)
+
+    @classmethod
+    def load(cls, path: str | Path, device: str | torch.device = "cpu") -> LanguageModel:
+        """A folder of `transformers` (or a name on the hub), a .gguf file, or a folder that holds one."""
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        folder, settings = _gguf_settings(path)
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(folder, **settings)
+            model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **settings)
+        except ImportError as error:
+            raise LindaError(
+                f"{path} needs a library that is not installed (pip install 'linda[lm]'): {error}"
+            ) from error
+        except (OSError, ValueError) as error:
+            raise LindaError(
+                f"{path} cannot be read as a causal language model: {str(error).strip().splitlines()[0]}"
+            ) from error
+        model.to(torch.device(device))  # type: ignore[arg-type]  # transformers hides the signature
+        return cls(model, tokenizer)
+
+    def perplexity(self, texts: Sequence[str], progress: bool = False) -> Perplexity:
+        return Perplexity.of(self.losses(texts, progress))
+
+    def losses(self, texts: Sequence[str], progress: bool = False) -> list[TextLoss]:
+        """One per text. Each text is read alone, after a start-of-text marker, so that its first word counts too."""
+        ids = [self.tokenizer(text, add_special_tokens=False)["input_ids"][:_LONGEST] for text in texts]
+        nats = [0.0] * len(texts)
+        with tqdm(total=len(texts), desc="perplexity", unit="text", disable=not progress) as bar:
+            for rows in _batches_by_length([len(row) for row in ids]):
+                for row, loss in zip(rows, self._batch_nats([ids[row] for row in rows]), strict=True):
+                    nats[row] = loss
+                bar.update(len(rows))
+        return [TextLoss(loss, len(row), len(text.split())) for loss, row, text in zip(nats, ids, texts, strict=True)]
+
+    @torch.inference_mode()
+    def _batch_nats(self, rows: list[list[int]]) -> list[float]:
+        width = max(map(len, rows))
+        if width == 0:
+            return [0.0] * len(rows)
+        device = self.model.device
+        targets = torch.tensor([row + [-100] * (width - len(row)) for row in rows], device=device)  # (B, T)
+        starts = torch.full_like(targets[:, :1], self.start_id)
+        inputs = torch.cat([starts, targets[:, :-1].clamp(min=0)], dim=1)  # (B, T): padding comes last, unseen
+        logits = self.model(input_ids=inputs, use_cache=False).logits  # (B, T, vocabulary)
+        losses = F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction="none")
+        return losses.view_as(targets).sum(1).tolist()
+
+
+def word_mix(a: str, b: str, alpha: float, random: Random) -> str:
+    """What cut-and-paste mixup gives: ⌈α·|a| + (1−α)·|b|⌉ places, each with the word that stands there in a or in b.
+
+    A place takes a's word with probability α; where it lies in a text is by proportion.
+    """
+    words_a, words_b = a.split(), b.split()
+    length = math.ceil(alpha * len(words_a) + (1 - alpha) * len(words_b) - 1e-9)
+    sources = [words_a if random.random() < alpha else words_b for _ in range(length)]
+    return " ".join(source[place * len(source) // length] for place, source in enumerate(sources) if source)
+
+
+def shuffled_words(text: str, random: Random) -> str:
+    words = text.split()
+    random.shuffle(words)
+    return " ".join(words)
+
+
+def _exp_mean(total: float, count: int) -> float:
+    return math.exp(total / count) if count else math.nan
+
+
+def _start_of_text(tokenizer: PreTrainedTokenizerBase) -> int:
+    """The marker between documents in training if there is one, else the beginning or the end of a sequence."""
+    marker: Any = tokenizer.get_vocab().get("<|endoftext|>", tokenizer.bos_token_id)
+    if marker is None:
+        marker = tokenizer.eos_token_id
+    if marker is None:
+        raise LindaError("the language model has no token that starts a text (bos or eos)")
+    return int(marker)
+
+
+def _gguf_settings(path: str | Path) -> tuple[str, dict[str, str]]:
+    """What `from_pretrained` wants: a folder, and the name of the .gguf file in it, if there is one."""
+    place = Path(path)
+    if place.is_file():
+        return str(place.parent), {"gguf_file": place.name}
+    files = sorted(place.glob("*.gguf")) if place.is_dir() and not (place / "config.json").exists() else []
+    if len(files) > 1:
+        names = ", ".join(file.name for file in files)
+        raise LindaError(f"{path} holds several language models ({names}); name one of the files")
+    return str(path), {"gguf_file": files[0].name} if files else {}
+
+
+def _batches_by_length(lengths: list[int]) -> list[list[int]]:
+    """Row numbers in batches of similar length."""
+    batches: list[list[int]] = []
+    for row in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if not batches or (len(batches[-1]) + 1) * lengths[row] > _BATCH_TOKENS:
+            batches.append([])
+        batches[-1].append(row)
+    return batches
