@@ -1,0 +1,120 @@
+"""EDA (Wei & Zou 2019): four simple changes to the words of a text, one of them at random.
+
+Replace words by synonyms, insert synonyms, swap words, delete words. The original strips a text of its case and
+punctuation first. Here only the words are touched: what stands between them stays where it is.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from random import Random
+
+from linda.augmenters.synonyms import synonyms
+from linda.errors import LindaError
+
+_WORD = re.compile(r"\w+(?:['’-]\w+)*")
+
+# Words that carry grammar rather than meaning are not replaced: "be", "in" and "a" have synonyms that make no sense.
+_FUNCTION_WORDS = frozenset(
+    """a about above after again against all am an and any are aren't as at be because been before being below
+    between both but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each few
+    for from further had hadn't has hasn't have haven't having he her here hers herself him himself his how i i'm if
+    in into is isn't it it's its itself just let's me more most my myself no nor not now of off on once only or other
+    our ours ourselves out over own same shan't she should shouldn't so some such than that that's the their theirs
+    them themselves then there there's these they this those through to too under until up very was wasn't we were
+    weren't what what's when where which while who who's whom why will with won't would wouldn't you your yours
+    yourself yourselves""".split()  # noqa: SIM905 a list of 140 quoted words is no easier to read
+)
+
+_Change = Callable[[list[str], list[str], Random], None]  # words and gaps, changed in place
+
+
+class Eda:
+    """share: of the words that a change touches (at least one), and the probability of deletion for each word."""
+
+    name = "eda"
+    needs_partner = False
+
+    def __init__(self, share: float = 0.1) -> None:
+        if not 0 < share <= 1:
+            raise LindaError(f"the share of words that EDA changes must be above 0 and at most 1, got {share}")
+        self.share = share
+        self._changes: list[_Change] = [self._replace, self._insert, self._swap, self._delete]
+
+    def texts(
+        self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
+    ) -> list[str]:
+        """b and alpha are not read: EDA changes one text at a time."""
+        return [self._changed(text, Random(seed)) for text, seed in zip(a, seeds, strict=True)]
+
+    def _changed(self, text: str, random: Random) -> str:
+        """The first change, in random order, that makes a difference; texts that none can change stay."""
+        for change in random.sample(self._changes, len(self._changes)):
+            words = _WORD.findall(text)
+            gaps = _WORD.split(text)  # gaps[i] stands before words[i], the last one after all
+            if not words:
+                return text
+            change(words, gaps, random)
+            changed = "".join(part for pair in zip(gaps, [*words, ""], strict=True) for part in pair)
+            if changed != text:
+                return changed
+        return text
+
+    def _count(self, words: list[str]) -> int:
+        return max(1, int(self.share * len(words)))
+
+    def _replace(self, words: list[str], gaps: list[str], random: Random) -> None:
+        """Some words, wherever they occur, by one of their synonyms."""
+        left = self._count(words)
+        candidates = list(dict.fromkeys(word for word in words if word.lower() not in _FUNCTION_WORDS))
+        random.shuffle(candidates)
+        for candidate in candidates:
+            choices = synonyms(candidate.lower())
+            if not choices:
+                continue
+            synonym = _with_case_of(candidate, random.choice(choices))
+            words[:] = [synonym if word == candidate else word for word in words]
+            left -= 1
+            if not left:
+                return
+
+    def _insert(self, words: list[str], gaps: list[str], random: Random) -> None:
+        """Synonyms of random words at random places."""
+        replaceable = [word for word in words if word.lower() not in _FUNCTION_WORDS]
+        random.shuffle(replaceable)
+        choices = [found for word in replaceable if (found := synonyms(word.lower()))]
+        for number in range(self._count(words) if choices else 0):
+            place = random.randrange(len(words) + 1)
+            words.insert(place, random.choice(choices[number % len(choices)]))
+            # What stood before the place stands before the new word; at the end, the final stop stays final.
+            gaps.insert(place if place == len(words) - 1 else place + 1, " ")
+
+    def _swap(self, words: list[str], gaps: list[str], random: Random) -> None:
+        """Pairs of words change places."""
+        if len(words) < 2:
+            return
+        for _ in range(self._count(words)):
+            first, second = random.sample(range(len(words)), 2)
+            words[first], words[second] = words[second], words[first]
+
+    def _delete(self, words: list[str], gaps: list[str], random: Random) -> None:
+        """Each word with a small probability; never the last one left."""
+        for place in reversed(range(len(words))):
+            if len(words) > 1 and random.random() < self.share:
+                del words[place]
+                gaps[place : place + 2] = [_closed(gaps, place)]
+
+
+def _closed(gaps: list[str], place: int) -> str:
+    """One gap for the two around a deleted word: punctuation stays, doubled space and an orphaned start do not."""
+    before, after = gaps[place], gaps[place + 1]
+    if place == 0 and len(gaps) > 2:
+        return before
+    if not after.strip():
+        return before
+    return before.rstrip() + after if before.strip() else after
+
+
+def _with_case_of(model: str, word: str) -> str:
+    if model.isupper() and len(model) > 1:
+        return word.upper()
+    return word[0].upper() + word[1:] if model[0].isupper() else word
