@@ -98,7 +98,7 @@ class TextClassifier:
             network.initialize(torch.Generator().manual_seed(seed))
             network.to(self.device).train()
             rows = encoder.tokenize(texts, pairs)
-            optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate)
+            optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
             batches = _batches_forever(len(rows), self.batch_size, _random(seed, _ORDER))
             mixing = _random(seed, _MIXUP)
             for _ in self._with_progress(range(updates)):
