@@ -1,0 +1,86 @@
+"""linda inspect"""
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("model", required=False)
+@click.option(
+    "--sentences",
+    required=True,
+    help="Held-out sentences: .txt (one a line) or .jsonl (field 'text'), plain, .gz or .xz.",
+)
+@click.option(
+    "--output", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder for the report."
+)
+@click.option("--pairs", default=500, show_default=True, type=click.IntRange(min=1), help="How many pairs to decode.")
+@click.option("--seed", default=0, show_default=True, help="Which pairs are drawn.")
+@click.option("--raw", is_flag=True, help="Also follow the raw path; decodes twice as much.")
+@click.option("--lm", help="Causal language model for perplexity: a folder, a .gguf file or a name on the hub.")
+@click.option(
+    "--standard",
+    type=click.Choice(["in-domain", "out-of-domain"]),
+    default="in-domain",
+    show_default=True,
+    help="The bounds of the verdict: text like that of training, or unlike it.",
+)
+@click.option("--figures/--no-figures", default=True, help="Draw PNG figures (needs linda[plot]).")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:0 …")
+@click.option("--engine", default="auto", show_default=True, help="How to decode.")
+def command(
+    model: str | None,
+    sentences: str,
+    output: Path,
+    pairs: int,
+    seed: int,
+    raw: bool,
+    lm: str | None,
+    standard: str,
+    figures: bool,
+    device: str,
+    engine: str,
+) -> None:
+    """Measure how well MODEL (the embedded one if none is named) interpolates between random pairs of sentences.
+
+    Writes report.json, report.md with the verdict, outputs.jsonl and figures; prints the verdict. What each measure
+    means stands in docs/measures.md.
+    """
+    from linda.corpus import read_sentences
+    from linda.fluency import LanguageModel
+    from linda.inspection import STANDARDS, inspect_model, write_report
+    from linda.inspection.figures import draw_figures, require_matplotlib
+    from linda.inspection.report import verdict_table
+    from linda.interpolator import Interpolator
+    from linda.pairs import draw_pairs
+
+    if figures:
+        require_matplotlib()
+    drawn = draw_pairs(read_sentences(sentences), pairs, seed)
+    language_model = None if lm is None else LanguageModel.load(lm)
+    interpolator = Interpolator.from_pretrained(model, device=device, engine=engine)
+    output.mkdir(parents=True, exist_ok=True)
+    inspection = inspect_model(
+        interpolator,
+        drawn,
+        language_model=language_model,
+        with_raw=raw,
+        seed=seed,
+        progress=sys.stderr.isatty(),
+    )
+    about = {
+        "model": model or "embedded",
+        "sentences": Path(sentences).name,
+        "pairs": pairs,
+        "seed": seed,
+        "language model": lm and Path(lm).name,
+        "standard": standard,
+        "calibration": interpolator.model.config.calibration,
+    }
+    requirements = write_report(inspection, output, about, STANDARDS[standard])
+    if figures:
+        draw_figures(inspection, output)
+    click.echo(verdict_table(requirements))
+    click.echo(f"report: {output / 'report.md'}")

@@ -1,0 +1,65 @@
+"""Does a model interpolate? Decodes held-out pairs once and takes every measure from that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import TYPE_CHECKING
+
+from linda.fluency import LanguageModel, shuffled_words, word_mix
+from linda.inspection.conditions import measure_conditions
+from linda.inspection.path import decode, measure_middle, measure_path
+from linda.inspection.report import Fluency, Inspection, write_report
+from linda.inspection.verdict import STANDARDS, Requirement, Standard, verdict
+from linda.measures import ends_like_a_sentence, most_repeated_trigram
+from linda.pairs import Pair
+
+if TYPE_CHECKING:
+    from linda.interpolator import Interpolator
+
+__all__ = ["STANDARDS", "Inspection", "Requirement", "Standard", "inspect_model", "verdict", "write_report"]
+
+
+def inspect_model(
+    interpolator: Interpolator,
+    pairs: Sequence[Pair],
+    *,
+    language_model: LanguageModel | None = None,
+    with_raw: bool = False,
+    seed: int = 0,
+    progress: bool = False,
+) -> Inspection:
+    """Every measure on these pairs. `with_raw` decodes a second time, along the raw path."""
+    model = interpolator.model
+    decoded = decode(interpolator, pairs, raw=False, seed=seed, progress=progress)
+    raw = None
+    if with_raw:
+        raw = measure_path(model, pairs, decode(interpolator, pairs, raw=True, seed=seed, progress=progress))
+    fluency = None
+    if language_model is not None:
+        fluency = _measure_fluency(language_model, pairs, decoded.texts[0.5], seed, progress)
+    real = [text for pair in pairs for text in pair]
+    return Inspection(
+        pairs=list(pairs),
+        decoded=decoded,
+        calibrated=measure_path(model, pairs, decoded),
+        raw=raw,
+        conditions=measure_conditions(model, pairs, progress),
+        middle=measure_middle(pairs, decoded.texts[0.5]),
+        fluency=fluency,
+        real_sentence_ends=sum(map(ends_like_a_sentence, real)) / len(real),
+        real_repeating=sum(most_repeated_trigram(text) >= 3 for text in real) / len(real),
+    )
+
+
+def _measure_fluency(
+    language_model: LanguageModel, pairs: Sequence[Pair], outputs: Sequence[str], seed: int, progress: bool
+) -> Fluency:
+    random = Random(seed)
+    sets = {
+        "outputs": list(outputs),
+        "real": list(dict.fromkeys(text for pair in pairs for text in pair)),
+        "word_mix": [word_mix(a, b, 0.5, random) for a, b in pairs],
+        "shuffled": [shuffled_words(a, random) for a, _ in pairs],
+    }
+    return Fluency(**{name: language_model.perplexity(texts, progress) for name, texts in sets.items()})

@@ -1,0 +1,76 @@
+"""The paper's four conditions (§3.1), by the model's own probabilities at the raw ratio.
+
+With α the share of the first text:
+    1. p(xᵃ) > p(xᵇ) for α > 0.5        2. p(xᵃ) < p(xᵇ) for α < 0.5
+    3. p(xᵃ) ≫ 0 and p(xᵇ) ≫ 0          4. p(xᵃ) + p(xᵇ) ≪ 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from linda.inspection.path import GRID
+from linda.model import IGNORED, LindaModel
+from linda.pairs import Pair
+
+_BATCH_PAIRS = 32
+
+
+@dataclass(frozen=True)
+class ConditionPoint:
+    """Averages over the pairs at one raw ratio."""
+
+    alpha: float
+    a_likelier: float  # share of pairs with p(xᵃ) > p(xᵇ)
+    b_likelier: float  # share of pairs with p(xᵇ) > p(xᵃ)
+    log_p_a: float  # log p(xᵃ) per token of xᵃ
+    log_p_b: float
+    sum_of_both: float  # p(xᵃ) + p(xᵇ), of whole texts
+
+    @property
+    def holds(self) -> float:
+        """The share of pairs in which the text with the larger share is the likelier one."""
+        return self.a_likelier if self.alpha > 0.5 else self.b_likelier
+
+
+@torch.inference_mode()
+def measure_conditions(model: LindaModel, pairs: Sequence[Pair], progress: bool = False) -> list[ConditionPoint]:
+    log_p_a: dict[float, list[Tensor]] = {alpha: [] for alpha in GRID}
+    log_p_b: dict[float, list[Tensor]] = {alpha: [] for alpha in GRID}
+    tokens_a = tokens_b = 0
+    by_length = sorted(pairs, key=lambda pair: len(pair[0]) + len(pair[1]))
+    with tqdm(total=len(pairs), desc="conditions", unit="pair", disable=not progress) as bar:
+        for start in range(0, len(pairs), _BATCH_PAIRS):
+            batch = by_length[start : start + _BATCH_PAIRS]
+            a, b = model.tokenize([a for a, _ in batch]), model.tokenize([b for _, b in batch])
+            states_a, states_b = model.encode(**a), model.encode(**b)  # (B, L, d), once for all ratios
+            targets_a, targets_b = _targets(a), _targets(b)
+            for alpha in GRID:
+                ratios = torch.full((len(batch),), alpha, device=model.device)
+                mixture = model.mix(states_a, a["attention_mask"], states_b, b["attention_mask"], ratios)
+                log_p_a[alpha].append(model.log_likelihood(*mixture, targets_a).double().cpu())
+                log_p_b[alpha].append(model.log_likelihood(*mixture, targets_b).double().cpu())
+            tokens_a += int(a["attention_mask"].sum())
+            tokens_b += int(b["attention_mask"].sum())
+            bar.update(len(batch))
+    return [_point(alpha, torch.cat(log_p_a[alpha]), torch.cat(log_p_b[alpha]), tokens_a, tokens_b) for alpha in GRID]
+
+
+def _point(alpha: float, log_p_a: Tensor, log_p_b: Tensor, tokens_a: int, tokens_b: int) -> ConditionPoint:
+    return ConditionPoint(
+        alpha=alpha,
+        a_likelier=float((log_p_a > log_p_b).double().mean()),
+        b_likelier=float((log_p_b > log_p_a).double().mean()),
+        log_p_a=float(log_p_a.sum()) / tokens_a,
+        log_p_b=float(log_p_b.sum()) / tokens_b,
+        sum_of_both=float((log_p_a.exp() + log_p_b.exp()).mean()),
+    )
+
+
+def _targets(batch: dict[str, Tensor]) -> Tensor:
+    return batch["input_ids"].masked_fill(batch["attention_mask"] == 0, IGNORED)
