@@ -240,7 +240,7 @@ class LindaModel(nn.Module):
             states, mask = self.mix_texts(*texts, alpha=alpha)
         assert states is not None and mask is not None
         # The length limit grows with L̃: the longest row's serves the whole batch.
-        settings = Decoding().generate_kwargs(int(mask.sum(1).max())) | decoding
+        settings = Decoding().generate_kwargs(self.seq2seq, int(mask.sum(1).max())) | decoding
         return self.seq2seq.generate(
             encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, **settings
         )

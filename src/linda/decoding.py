@@ -1,0 +1,146 @@
+"""Every decoding setting in one place, and what it means to `transformers`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from linda.errors import LindaError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One text that a decoder wrote.
+
+    `ids` holds the end marker and not the start marker. `score` is the sum of the tokens' log-probabilities
+    (of the model itself, before temperature, top-p and top-k) divided by length ** length_penalty.
+    """
+
+    ids: list[int]
+    score: float
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a model's decoder demands around a text, whatever family it is of."""
+
+    start: int
+    ends: tuple[int, ...]
+    pad: int
+    forced_first: int | None  # the first token of every text, where the model was trained so (mBART, BART)
+    window: int | None  # positions that the decoder has; None where it has no limit (T5)
+
+    @classmethod
+    def of(cls, seq2seq: PreTrainedModel) -> Frame:
+        def value(name: str) -> Any:
+            found = getattr(seq2seq.generation_config, name, None)
+            return found if found is not None else getattr(seq2seq.config, name, None)
+
+        needed = ("decoder_start_token_id", "eos_token_id", "pad_token_id")
+        for name in needed:
+            if value(name) is None:
+                raise LindaError(f"{type(seq2seq).__name__} has no {name}: set it in the base model's config")
+        start, end, pad = map(value, needed)
+        return cls(
+            start=start,
+            ends=tuple(end) if isinstance(end, list) else (end,),
+            pad=pad,
+            forced_first=value("forced_bos_token_id"),
+            window=getattr(seq2seq.config, "max_position_embeddings", None),
+        )
+
+    @property
+    def banned(self) -> list[int]:
+        """Tokens that are never written: padding, unless it is the end marker too."""
+        return [] if self.pad in self.ends else [self.pad]
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How a text is chosen: beam search (the default), greedy (`beams=1`) or sampling (`sample=True`).
+
+    Sampling takes no beams; temperature, top-k and top-p act in this order, and only when sampling.
+    `n` asks for the n best of the beams, or for n independent samples.
+    A text of L̃ mixed states may become at most max_ratio·L̃ + max_extra tokens long, end marker included.
+    """
+
+    beams: int = 4
+    sample: bool = False
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    n: int = 1
+    length_penalty: float = 1.0
+    no_repeat_ngram: int = 0
+    max_ratio: float = 1.5
+    max_extra: int = 8
+
+    def __post_init__(self) -> None:
+        self._check("beams", self.beams >= 1, "a whole number from 1")
+        self._check("n", self.n >= 1, "a whole number from 1")
+        self._check("temperature", 0 < self.temperature < math.inf, "a number above 0")
+        self._check("top_p", 0 < self.top_p <= 1, "a number above 0 and up to 1")
+        self._check("top_k", self.top_k >= 0, "a whole number from 1, or 0 for no limit")
+        self._check("length_penalty", math.isfinite(self.length_penalty), "a finite number")
+        self._check("no_repeat_ngram", self.no_repeat_ngram >= 0, "a whole number from 1, or 0 to allow repeats")
+        self._check("max_ratio", 0 < self.max_ratio < math.inf, "a number above 0")
+        self._check("max_extra", self.max_extra >= 0, "a whole number from 0")
+        if self.sample:
+            return
+        if self.n > self.beams:
+            raise LindaError(f"n={self.n} is more than beams={self.beams}: raise beams, or sample")
+        for name in ("temperature", "top_p", "top_k"):
+            if getattr(self, name) != getattr(type(self), name):
+                raise LindaError(f"{name}={getattr(self, name)} acts only when sampling: add sample=True")
+
+    def _check(self, name: str, fits: bool, wanted: str) -> None:
+        if not fits:
+            raise LindaError(f"{name}={getattr(self, name)} does not work: give {wanted}")
+
+    @property
+    def paths(self) -> int:
+        """Texts that are written side by side for one row: what a batch must have room for."""
+        return self.n if self.sample else self.beams
+
+    def limit(self, length: int, window: int | None) -> int:
+        """The most tokens that `length` mixed states may become, end marker included."""
+        limit = max(3, math.ceil(self.max_ratio * length) + self.max_extra)
+        return limit if window is None else min(limit, window)
+
+    def generate_kwargs(self, seq2seq: PreTrainedModel, length: int) -> dict[str, Any]:
+        """The equal arguments of `transformers`' generate, for a batch whose longest row has `length` mixed states.
+
+        Every one is said, so that a checkpoint's own settings do not leak in. Padding is out of the distribution
+        (suppressed, then renormalized), and a text that reaches its limit ends there with the end marker.
+        """
+        frame = Frame.of(seq2seq)
+        warpers: dict[str, Any] = {"temperature": None, "top_p": None, "top_k": None}
+        if self.sample:
+            warpers = {"temperature": self.temperature, "top_p": self.top_p, "top_k": self.top_k}
+        return {
+            "num_beams": 1 if self.sample else self.beams,
+            "do_sample": self.sample,
+            **warpers,
+            "num_return_sequences": self.n,
+            "length_penalty": self.length_penalty,
+            "early_stopping": False,
+            "no_repeat_ngram_size": self.no_repeat_ngram,
+            "repetition_penalty": 1.0,
+            "max_length": self.limit(length, frame.window) + 1,  # the start marker counts
+            "max_new_tokens": None,
+            "min_length": 0,
+            "min_new_tokens": None,
+            "bad_words_ids": None,
+            "suppress_tokens": frame.banned or None,
+            "renormalize_logits": True,
+            "forced_bos_token_id": frame.forced_first,
+            "forced_eos_token_id": frame.ends[0],
+            "decoder_start_token_id": frame.start,
+            "eos_token_id": list(frame.ends),
+            "pad_token_id": frame.pad,
+            "use_cache": True,
+        }

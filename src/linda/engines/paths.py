@@ -1,0 +1,196 @@
+"""Attention for texts that are written side by side: the paths (beams) of a row share its keys and values.
+
+`transformers` copies the source's keys and values for every beam, and moves each beam's own keys and values
+whenever beams change places. Here the source's are kept once per row, and a path's past stays where it was written:
+each row has `slots` columns of keys per time step, and a mask says through which slot a path went at which time.
+Nothing is copied and nothing is moved, until rows that are finished leave the batch.
+
+This works for every model whose attention goes through `transformers`' attention interface: the cache below hands the
+keys of all slots to the model's own layers, and they hand them on to `path_attention`.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface, PretrainedConfig, PreTrainedModel
+from transformers.cache_utils import Cache, CacheLayerMixin, EncoderDecoderCache
+
+from linda.errors import LindaError
+
+_NAME = "linda_paths"
+
+
+def path_attention(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor,
+    scaling: float | None = None,
+    position_bias: Tensor | None = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """query (B·p, H, 1, d) for p paths of B rows; returns (B·p, 1, H, d).
+
+    Attention to the source: key and value (B, H, L, d), attention_mask (B, 1, 1, L).
+    Attention to the past: key and value (B, H, slots, t, d), attention_mask (B, 1, p, t·slots).
+    position_bias (1, H, 1, L or t) is T5's.
+    """
+    rows, heads, size = len(key), query.shape[1], query.shape[3]
+    paths = len(query) // rows
+    query = query.reshape(rows, paths, heads, size).transpose(1, 2)  # (B, H, p, d)
+    if key.dim() == 5:
+        slots = key.shape[2]
+        key, value = (x.transpose(2, 3).flatten(2, 3) for x in (key, value))  # (B, H, t·slots, d)
+        if position_bias is not None:
+            position_bias = position_bias.repeat_interleave(slots, dim=3)
+    if position_bias is not None:
+        attention_mask = attention_mask + position_bias
+    mixed = scaled_dot_product_attention(query, key, value, attn_mask=attention_mask, scale=scaling)
+    return mixed.transpose(1, 2).reshape(rows * paths, 1, heads, size), None
+
+
+AttentionInterface.register(_NAME, path_attention)
+
+
+def with_path_attention(seq2seq: PreTrainedModel) -> PreTrainedModel:
+    """A twin of the model that attends by paths; the two share their weights, and the original is left as it is."""
+    if not seq2seq._can_set_attn_implementation():
+        raise LindaError(
+            f"{type(seq2seq).__name__} computes attention in its own way: take a base whose attention goes through "
+            "transformers' attention interface (Marian, BART, mBART, T5, Pegasus, …)"
+        )
+    weights = {id(tensor): tensor for tensor in chain(seq2seq.parameters(), seq2seq.buffers())}
+    twin = copy.deepcopy(seq2seq, weights)
+    for module in twin.modules():
+        if isinstance(config := getattr(module, "config", None), PretrainedConfig):
+            config._attn_implementation = _NAME
+    return twin.eval()
+
+
+class _SourceLayer(CacheLayerMixin):
+    """One layer's keys and values of the source, (B, H, L, d): written once."""
+
+    keys: Tensor
+    values: Tensor
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        self.keys, self.values = key_states.contiguous(), value_states.contiguous()
+        self.is_initialized = True
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        self.lazy_initialization(key_states, value_states)
+        return self.keys, self.values
+
+    def get_seq_length(self) -> int:
+        return self.keys.shape[2] if self.is_initialized else 0
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self.get_seq_length(), 0
+
+    def get_max_length(self) -> int:
+        return self.get_seq_length()
+
+    def keep(self, moved: Tensor, into: Tensor, rows: int) -> None:
+        for tensor in (self.keys, self.values):
+            tensor[into] = tensor[moved]
+        self.keys, self.values = self.keys[:rows], self.values[:rows]
+
+
+class _PastLayer(CacheLayerMixin):
+    """One layer's keys and values of the tokens written so far, (B, H, capacity, slots, d)."""
+
+    keys: Tensor
+    values: Tensor
+
+    def __init__(self, rows: int, slots: int, capacity: int) -> None:
+        super().__init__()
+        self.rows, self.slots, self.capacity = rows, slots, capacity
+        self.written = 0
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        _, heads, _, size = key_states.shape
+        # Zeros: a slot that no path has used is masked, yet must not hold a NaN.
+        self.keys = key_states.new_zeros(self.rows, heads, self.capacity, self.slots, size)
+        self.values = torch.zeros_like(self.keys)
+        self.is_initialized = True
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Takes one more token's (B·p, H, 1, d), returns (B, H, slots, t, d)."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        paths = len(key_states) // self.rows
+        for held, new in ((self.keys, key_states), (self.values, value_states)):
+            held[:, :, self.written, :paths] = new.unflatten(0, (self.rows, paths)).squeeze(3).transpose(1, 2)
+        self.written += 1
+        past = slice(self.written)
+        return self.keys[:, :, past].transpose(2, 3), self.values[:, :, past].transpose(2, 3)
+
+    def get_seq_length(self) -> int:
+        return self.written
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self.written + query_length, 0
+
+    def get_max_length(self) -> int:
+        return self.capacity
+
+    def keep(self, moved: Tensor, into: Tensor, rows: int) -> None:
+        for tensor in (self.keys, self.values):
+            tensor[into, :, : self.written] = tensor[moved, :, : self.written]
+        self.keys, self.values, self.rows = self.keys[:rows], self.values[:rows], rows
+
+
+class TorchPaths:
+    """The paths of a batch, written one token per step by a model that attends by paths."""
+
+    def __init__(self, twin: PreTrainedModel, states: Tensor, mask: Tensor, slots: int, capacity: int) -> None:
+        self._twin = twin
+        self._states = states  # (B, L̃, d)
+        blocked = torch.finfo(states.dtype).min
+        self._source_mask = torch.where(mask.bool(), 0.0, blocked).to(states.dtype)[:, None, None, :]  # (B,1,1,L̃)
+        self._slots = torch.arange(slots, device=states.device)
+        self._route = self._slots.new_empty(len(states), 1, 0)  # (B, p, t): the slot of each path at each time
+        new_past_layer: Any = partial(_PastLayer, len(states), slots, capacity)
+        self._past = Cache(layer_class_to_replicate=new_past_layer)
+        self._source = Cache(layer_class_to_replicate=_SourceLayer)
+        self._cache = EncoderDecoderCache(self._past, self._source)
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """tokens (B, p): the next token of each path; returns the logits of the one after it, (B, p, V)."""
+        rows, paths = tokens.shape
+        here = self._slots[:paths].expand(rows, paths)
+        self._route = torch.cat([self._route, here[:, :, None]], dim=2)
+        hidden = (self._route[..., None] != self._slots).flatten(2)  # (B, p, t·slots)
+        past_mask = hidden.to(self._states.dtype).mul_(torch.finfo(self._states.dtype).min)
+        output = self._twin(
+            encoder_outputs=(self._states,),
+            attention_mask=self._source_mask,
+            decoder_input_ids=tokens.reshape(-1, 1),
+            decoder_attention_mask=past_mask[:, None],
+            past_key_values=self._cache,
+            use_cache=True,
+        )
+        return output.logits.view(rows, paths, -1)
+
+    def follow(self, parents: Tensor) -> None:
+        """parents (B, p): path i of a row now goes on from what was its path parents[:, i]."""
+        self._route = self._route.gather(1, parents[:, :, None].expand(-1, -1, self._route.shape[2]))
+
+    def keep(self, order: list[int]) -> None:
+        """Row i of the batch is now what was row order[i]. Only rows from behind the new end may move."""
+        into = [row for row, old in enumerate(order) if row != old]
+        places = self._slots.new_tensor(into), self._slots.new_tensor([order[row] for row in into])
+        layers: Any = self._past.layers + self._source.layers
+        for layer in layers:
+            layer.keep(moved=places[1], into=places[0], rows=len(order))
+        order_tensor = self._slots.new_tensor(order)
+        self._route, self._source_mask = self._route[order_tensor], self._source_mask[order_tensor]
+        self._states = self._states[: len(order)]  # the model reads no more than its shape: keys are in the cache
