@@ -46,6 +46,8 @@ def test_nothing_is_lost(text: str) -> None:
         ("So did I. Then he left.", ["So did I.", "Then he left."]),
         ("It costs 3.14 dollars. Fine.", ["It costs 3.14 dollars.", "Fine."]),
         ("Wait... what?! No.", ["Wait... what?!", "No."]),
+        ("all in small letters. like this! and this", ["all in small letters.", "like this!", "and this"]),
+        ('"Go!" he said. "Why?" She went.', ['"Go!" he said.', '"Why?"', "She went."]),
         ('He said "Go." She went.', ['He said "Go."', "She went."]),
         ("A title\n\nA text.", ["A title", "A text."]),
         ("Made by Acme Inc.\n\nA text.", ["Made by Acme Inc.", "A text."]),

@@ -88,11 +88,9 @@ def _gap_after(sentences: list[str], index: int) -> str:
 
 
 def _goes_on(before: str, stop: str, following: str) -> bool:
-    """Whether the stop is an abbreviation's, or a small letter follows it."""
-    if following.islower():
-        return True
+    """Whether the stop is an abbreviation's; or an ellipsis or a quotation's end, and a small letter follows."""
     if stop.rstrip() != ".":
-        return False
+        return following.islower() and stop.rstrip() not in ("!", "?")
     word = re.split(r"[\s\"'“‘(\[]", before)[-1]
     return bool(_ABBREVIATIONS.fullmatch(word) or (word != "I" and _INITIALS.fullmatch(word)))
 

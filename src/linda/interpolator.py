@@ -1,0 +1,307 @@
+"""`Interpolator`: texts in, texts out.
+
+    linda = Interpolator.from_pretrained()
+    linda.mix("What is the capital of France?", "How many people live in Tokyo?", alpha=0.5)
+
+Rows of (a, b, α, seed) become jobs of at most a window of tokens each; jobs are encoded, mixed and decoded in
+batches of like length; what a row's jobs wrote is joined in the order of the input. A row's text depends on the row
+and the model alone, never on the other rows or on the size of a batch.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from tqdm import tqdm
+
+from linda.calibration import calibrated
+from linda.checks import checked_ratio, checked_text
+from linda.decoding import Decoding
+from linda.engines import Engine, batches
+from linda.engines import load as load_engine
+from linda.errors import LindaError
+from linda.longtext import pair_sentences, split_to_window
+from linda.model import LindaModel, mixed_lengths
+
+EMBEDDED = Path(__file__).with_name("embedded")
+
+BATCH_TOKENS = 4096
+
+# Jobs are sorted by length among those of one chunk: the longer a chunk, the less padding, and the longer the wait
+# for the first row.
+_BATCHES_IN_CHUNK = 8
+
+# Encoded texts that are remembered for other pairs and ratios of the same call: 256 MB at 512 numbers a state.
+_REMEMBERED_TOKENS = 2**17
+
+Row = tuple[str, str, float, int]  # a, b, alpha, seed
+Ids = tuple[int, ...]
+
+
+class Interpolator:
+    """Writes the text between two texts with a trained model and an engine that decodes."""
+
+    def __init__(self, model: LindaModel, engine: Engine) -> None:
+        self.model = model
+        self.engine = engine
+
+    @classmethod
+    def from_pretrained(
+        cls, path: str | Path | None = None, *, device: str = "auto", engine: str = "auto"
+    ) -> Interpolator:
+        """path: a folder that `linda train` wrote, or a name on the hub; None is the embedded model."""
+        if path is None and not EMBEDDED.is_dir():
+            raise LindaError(
+                "this installation has no embedded model; train one with `linda train`, "
+                "then give its folder (--model FOLDER)"
+            )
+        model = LindaModel.from_pretrained(EMBEDDED if path is None else path, device=_device(device))
+        return cls(model, load_engine(engine, model))
+
+    @overload
+    def mix(self, a: str, b: str, alpha: float = ..., *, n: Literal[1] = ..., **settings: Any) -> str: ...
+    @overload
+    def mix(self, a: str, b: str, alpha: float = ..., *, n: int, **settings: Any) -> list[str]: ...
+    @overload
+    def mix(
+        self,
+        a: list[str],
+        b: list[str],
+        alpha: float | Sequence[float] = ...,
+        *,
+        n: Literal[1] = ...,
+        **settings: Any,
+    ) -> list[str]: ...
+    @overload
+    def mix(
+        self, a: list[str], b: list[str], alpha: float | Sequence[float] = ..., *, n: int, **settings: Any
+    ) -> list[list[str]]: ...
+
+    def mix(
+        self,
+        a: str | list[str],
+        b: str | list[str],
+        alpha: float | Sequence[float] = 0.5,
+        *,
+        n: int = 1,
+        raw: bool = False,
+        seed: int = 0,
+        batch_tokens: int = BATCH_TOKENS,
+        progress: bool = False,
+        **decoding: Any,
+    ) -> str | list[str] | list[list[str]]:
+        """The text between a and b, of which `alpha` is a's share: 1 gives a, 0 gives b.
+
+        Two strings give a string, two lists a list, with one ratio for all or one per pair; with n > 1 each result
+        is a list of n candidates. `raw` mixes by `alpha` itself, uncalibrated, as the paper does. `seed` matters to
+        sampling only. `batch_tokens` bounds the memory and never changes a text. `decoding` takes every field of
+        `linda.decoding.Decoding`: beams, sample, temperature, top_p, top_k, length_penalty …
+        """
+        if isinstance(a, str) and isinstance(b, str):
+            return self.mix(
+                [a], [b], alpha, n=n, raw=raw, seed=seed, batch_tokens=batch_tokens, progress=progress, **decoding
+            )[0]
+        rows = _rows(a, b, alpha, seed)
+        with tqdm(total=len(rows), unit="text", disable=not progress) as bar:
+            stream = self.mix_stream(rows, n=n, raw=raw, batch_tokens=batch_tokens, on_progress=bar.update, **decoding)
+            results = list(stream)
+        return results if n > 1 else [candidates[0] for candidates in results]
+
+    def mix_stream(
+        self,
+        rows: Iterable[Row],
+        *,
+        n: int = 1,
+        raw: bool = False,
+        batch_tokens: int = BATCH_TOKENS,
+        on_progress: Callable[[int], object] | None = None,
+        **decoding: Any,
+    ) -> Iterator[list[str]]:
+        """The n candidates of each row (a, b, alpha, seed), in order, in memory that does not grow with the rows.
+
+        Rows are taken from the iterable as they are needed. `on_progress` is told how many more rows are done.
+        """
+        settings = _decoding(n, decoding)
+        jobs = (job for row in rows for job in self._jobs(*row, raw=raw))
+        return self._stream(jobs, settings, batch_tokens, on_progress or (lambda count: None))
+
+    def _jobs(self, a: str, b: str, alpha: float, seed: int, *, raw: bool) -> Iterator[_Job]:
+        a, b, alpha = checked_text(a, "text a"), checked_text(b, "text b"), checked_ratio(alpha)
+        mixed = alpha if raw else calibrated(alpha, self.model.config.calibration)
+        window = self.model.config.max_length
+        ids_a, ids_b = self._ids(a), self._ids(b)
+        if len(ids_a) <= window and len(ids_b) <= window:
+            yield _Job(ids_a, ids_b, mixed, seed, gap="", ends_row=True)
+            return
+        sentences_a, sentences_b = (split_to_window(text, lambda part: len(self._ids(part)), window) for text in (a, b))
+        [count] = _mixed_lengths([len(sentences_a)], [len(sentences_b)], [alpha])
+        parts = pair_sentences(sentences_a, sentences_b, count, alpha)
+        for j, (part, part_seed) in enumerate(zip(parts, _seeds(seed, count), strict=True)):
+            yield _Job(self._ids(part.a), self._ids(part.b), mixed, part_seed, part.gap, j == count - 1)
+
+    def _stream(
+        self,
+        jobs: Iterable[_Job],
+        decoding: Decoding,
+        batch_tokens: int,
+        on_progress: Callable[[int], object],
+    ) -> Iterator[list[str]]:
+        encoded = _EncodedTexts(self.model, batch_tokens)
+        texts = [""] * decoding.n  # of the row that is being joined
+        for chunk in _chunks(jobs, _BATCHES_IN_CHUNK * batch_tokens):
+            for job, candidates in zip(
+                chunk, self._write(chunk, encoded, decoding, batch_tokens, on_progress), strict=True
+            ):
+                texts = [text + new + job.gap for text, new in zip(texts, candidates, strict=True)]
+                if job.ends_row:
+                    yield texts
+                    texts = [""] * decoding.n
+
+    @torch.inference_mode()
+    def _write(
+        self,
+        jobs: list[_Job],
+        encoded: _EncodedTexts,
+        decoding: Decoding,
+        batch_tokens: int,
+        on_progress: Callable[[int], object],
+    ) -> list[list[str]]:
+        """The candidates of each job, in the order of the jobs."""
+        states = encoded([text for job in jobs for text in (job.a, job.b)])
+        lengths = _mixed_lengths(
+            [len(job.a) for job in jobs], [len(job.b) for job in jobs], [job.alpha for job in jobs]
+        )
+        written: list[list[str]] = [[] for _ in jobs]
+        for batch in batches(lengths, batch_tokens, decoding.paths):
+            alpha = torch.tensor([jobs[i].alpha for i in batch], dtype=torch.float64, device=self.model.device)
+            states_a, mask_a = _padded([states[jobs[i].a] for i in batch])
+            states_b, mask_b = _padded([states[jobs[i].b] for i in batch])
+            mixed, mask = self.model.mix(states_a, mask_a, states_b, mask_b, alpha)
+            hypotheses = self.engine.decode(mixed, mask, decoding, [jobs[i].seed for i in batch])
+            for i, row in zip(batch, hypotheses, strict=True):
+                written[i] = self.model.detokenize([hypothesis.ids for hypothesis in row])
+            on_progress(sum(jobs[i].ends_row for i in batch))
+        return written
+
+    def _ids(self, text: str) -> Ids:
+        """All token ids of a text, end marker included; a special token in it is plain characters."""
+        return tuple(self.model.tokenizer(text, split_special_tokens=True, verbose=False)["input_ids"])
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A pair of texts that both fit the window; a long row is several, one after the other."""
+
+    a: Ids
+    b: Ids
+    alpha: float  # the ratio mixed
+    seed: int
+    gap: str  # what follows the text in its row
+    ends_row: bool
+
+
+class _EncodedTexts:
+    """The encoder's states, (L, d), of the texts that were used last: none is encoded again for its next pair."""
+
+    def __init__(self, model: LindaModel, batch_tokens: int) -> None:
+        self._model = model
+        self._batch_tokens = batch_tokens
+        self._states: OrderedDict[Ids, Tensor] = OrderedDict()  # the one used longest ago comes first
+
+    def __call__(self, texts: Iterable[Ids]) -> dict[Ids, Tensor]:
+        wanted = dict.fromkeys(texts)
+        new = [text for text in wanted if text not in self._states]
+        for batch in batches([len(text) for text in new], self._batch_tokens):
+            ids, mask = _padded([torch.tensor(new[i]) for i in batch], self._model.tokenizer.pad_token_id)
+            states = self._model.encode(ids.to(self._model.device), mask.to(self._model.device))
+            for i, row in zip(batch, states, strict=True):
+                self._states[new[i]] = row[: len(new[i])].clone()  # a view would keep the padding alive
+        for text in wanted:
+            self._states.move_to_end(text)
+        found = {text: self._states[text] for text in wanted}
+        tokens = sum(map(len, self._states))
+        while tokens > _REMEMBERED_TOKENS:
+            text, _ = self._states.popitem(last=False)
+            tokens -= len(text)
+        return found
+
+
+def _rows(a: str | list[str], b: str | list[str], alpha: float | Sequence[float], seed: int) -> list[Row]:
+    """Checked before anything is computed: a mistake in the last pair costs no wait."""
+    if isinstance(a, str) or isinstance(b, str):
+        raise LindaError("a and b must be two texts or two lists of texts, got one of each")
+    a, b = list(a), list(b)
+    is_list = isinstance(alpha, Iterable) and not isinstance(alpha, str)
+    ratios: list[Any] = list(alpha) if is_list else [alpha] * len(a)  # type: ignore[arg-type]
+    if not len(a) == len(b) == len(ratios):
+        raise LindaError(f"got {len(a)} texts a, {len(b)} texts b and {len(ratios)} ratios; give as many of each")
+    numbers = [f" of pair {number}" if len(a) > 1 else "" for number in range(1, len(a) + 1)]
+    return [
+        (
+            checked_text(first, f"text a{number}"),
+            checked_text(second, f"text b{number}"),
+            checked_ratio(ratio, f"alpha{number}"),
+            row_seed,
+        )
+        for first, second, ratio, number, row_seed in zip(a, b, ratios, numbers, _seeds(seed, len(a)), strict=True)
+    ]
+
+
+def _seeds(seed: int, count: int) -> list[int]:
+    """A seed for each of `count` rows or parts; the first ones are the same whatever `count`."""
+    if seed < 0:
+        raise LindaError(f"seed is {seed}; give a whole number from 0")
+    return np.random.SeedSequence(seed).generate_state(count).tolist()
+
+
+def _decoding(n: int, settings: dict[str, Any]) -> Decoding:
+    known = [field.name for field in fields(Decoding)]
+    for name in settings:
+        if name not in known:
+            raise LindaError(f"there is no decoding setting {name!r}; known are {', '.join(known)}")
+    return Decoding(n=n, **settings)
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise LindaError(f"device {name!r} cannot be used here; give cpu, cuda or auto") from error
+
+
+def _chunks(jobs: Iterable[_Job], tokens: int) -> Iterator[list[_Job]]:
+    """Jobs in a row that have about so many tokens together."""
+    chunk: list[_Job] = []
+    held = 0
+    for job in jobs:
+        chunk.append(job)
+        held += max(len(job.a), len(job.b))
+        if held >= tokens:
+            yield chunk
+            chunk, held = [], 0
+    if chunk:
+        yield chunk
+
+
+def _mixed_lengths(lengths_a: list[int], lengths_b: list[int], alpha: list[float]) -> list[int]:
+    """Eq. 3, of texts in tokens or of long texts in sentences."""
+    ratios = torch.tensor(alpha, dtype=torch.float64)
+    return mixed_lengths(torch.tensor(lengths_a), torch.tensor(lengths_b), ratios).tolist()
+
+
+def _padded(sequences: list[Tensor], value: float = 0.0) -> tuple[Tensor, Tensor]:
+    """Sequences (L, …) as one tensor (B, max L, …), and the mask (B, max L) of what is real."""
+    lengths = torch.tensor([len(sequence) for sequence in sequences], device=sequences[0].device)
+    padded = pad_sequence(sequences, batch_first=True, padding_value=value)
+    mask = torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]
+    return padded, mask.long()
