@@ -1,0 +1,244 @@
+"""Cut a Marian translation model to a small English encoder-decoder: the base that `linda train` starts from.
+
+A model that translates *into* English, fed with English, nearly copies it. That is most of what LINDA needs,
+so the encoder stays whole; the pieces of the other language and some decoder layers (decoding is where the
+time goes) are cut away. The tokenizer becomes one `tokenizer.json` in which nothing is ever unknown.
+"""
+
+import itertools
+import json
+import pickle
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from torch import Tensor
+
+from linda.corpus import read_sentences
+from linda.errors import LindaError
+
+EOS, UNK, PAD, MASK = "</s>", "<unk>", "<pad>", "<mask>"
+SPECIALS = (EOS, UNK, PAD, MASK)
+BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+
+# Translation corpora were normalized before Marian saw them: these have no piece, though real text is full of
+# them. Each becomes a piece of its own that starts from the embedding of its plain form.
+LOOKALIKES = {"’": "'", "“": '"', "”": '"', "…": "...", "\u00a0": " "}
+
+_NEVER_WRITTEN = -100.0  # added to a logit
+
+_SHARED = "model.shared.weight"
+_LOGITS_BIAS = "final_logits_bias"
+_TIED = (_SHARED, _LOGITS_BIAS, "lm_head.weight")
+
+Pieces = dict[str, float]  # piece, its word boundary written as a space → log-probability
+
+
+def cut_base(
+    marian: Path,
+    corpus: Sequence[Path],
+    output: Path,
+    *,
+    pieces: int = 30_000,
+    decoder_layers: Sequence[int] = (0, 2, 5),
+    lines: int = 200_000,
+    seed: int = 0,
+) -> None:
+    """Write to `output` a transformers folder with the `pieces` pieces that the corpus uses most.
+
+    `pieces` counts the whole vocabulary, special tokens and bytes included. Of each corpus file the first
+    `lines` sentences are counted. `seed` sets the embeddings that the Marian model does not have.
+    """
+    for name in ("config.json", "vocab.json", "target.spm", "pytorch_model.bin"):
+        if not (marian / name).is_file():
+            raise LindaError(f"{marian} has no {name}: give the folder of a Marian model that writes English")
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise LindaError(f"{output} exists already: remove it, or give another --output")
+    settings = _read_json(marian / "config.json")
+    _check_layers(decoder_layers, settings, marian)
+    rows = {piece.replace("▁", " "): row for piece, row in _read_json(marian / "vocab.json").items()}
+    available = _available_pieces(marian / "target.spm", rows)
+    room = pieces - len(SPECIALS) - len(BYTES)
+    if not 0 < room <= len(available):
+        least = len(SPECIALS) + len(BYTES) + 1
+        raise LindaError(f"--pieces {pieces}: {marian} offers from {least} to {least - 1 + len(available)} pieces")
+
+    sentences = (itertools.islice(read_sentences(str(path)), lines) for path in corpus)
+    kept = most_used(available, itertools.chain.from_iterable(sentences), room)
+    weights = _read_weights(marian / "pytorch_model.bin")
+    state = _cut_weights(weights, [rows[piece] for piece in (EOS, UNK, PAD, *kept)], decoder_layers, seed)
+    _save(build_tokenizer(kept), _cut_settings(settings, pieces, len(decoder_layers)), state, marian, output)
+
+
+def build_tokenizer(pieces: Mapping[str, float]) -> Tokenizer:
+    """A Unigram tokenizer over `pieces` that gives back every text unchanged.
+
+    Nothing is normalized but for one space put in front, which decoding takes away again. A word boundary is
+    a plain space inside the piece (" the"), so that no character is reserved for it; a character without a
+    piece is written as its UTF-8 bytes. Ids: special tokens, 256 bytes, then the pieces in order.
+    """
+    rarest = min(pieces.values())
+    vocabulary = [(token, rarest) for token in (*SPECIALS, *BYTES)] + list(pieces.items())
+    tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=SPECIALS.index(UNK), byte_fallback=True))
+    tokenizer.normalizer = normalizers.Prepend(" ")
+    # A "<" ends its word, so that a typed "<0x41>" or "</s>" is never taken for the byte or the special token.
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(" ", "merged_with_next"), pre_tokenizers.Split("<", "merged_with_previous")]
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"$A {EOS}", pair=f"$A {EOS} $B {EOS}", special_tokens=[(EOS, SPECIALS.index(EOS))]
+    )
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(content=" ", left=1, right=0)]
+    )
+    for token in SPECIALS:
+        # The mask stands for a whole word: it takes the spaces around it, and the next word brings its own.
+        is_word = token == MASK
+        tokenizer.add_special_tokens([AddedToken(token, lstrip=is_word, rstrip=is_word, normalized=False)])
+    return tokenizer
+
+
+def most_used(available: Mapping[str, float], sentences: Iterable[str], room: int) -> Pieces:
+    """The `room` pieces that the sentences use most, after those that any text may need: ASCII and look-alikes.
+
+    A single character counts wherever it stands in the text: it is what is left of a longer piece that is
+    cut. One sentence in four is counted in lower case, because much classification data is so throughout.
+    """
+    tokenizer = build_tokenizer(available)
+    tokenizer.encode_special_tokens = True  # a corpus has no special tokens, whatever it looks like
+    names = {number: piece for piece, number in tokenizer.get_vocab().items()}
+    cased = (text.lower() if number % 4 == 0 else text for number, text in enumerate(sentences))
+    counts: Counter[str] = Counter()
+    while batch := list(itertools.islice(cased, 10_000)):
+        for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False):
+            counts.update(names[number] for number in encoding.ids if len(names[number]) > 1)
+        counts.update(itertools.chain.from_iterable(batch))
+
+    def rank(piece: str) -> tuple[bool, int, float, str]:
+        is_needed = (len(piece) == 1 and piece.isascii()) or piece.lstrip(" ") in LOOKALIKES
+        return not is_needed, -counts[piece], -available[piece], piece
+
+    return {piece: available[piece] for piece in sorted(available, key=rank)[:room]}
+
+
+def _available_pieces(path: Path, rows: dict[str, int]) -> Pieces:
+    """The SentencePiece model's pieces that have a row, and the look-alikes, whose rows are added to `rows`."""
+    try:
+        from sentencepiece import SentencePieceProcessor
+    except ImportError as error:
+        raise LindaError("cutting a base needs sentencepiece: pip install 'linda[base]'") from error
+    try:
+        model = SentencePieceProcessor(model_file=str(path))
+    except (OSError, RuntimeError) as error:
+        raise LindaError(f"{path} is not a SentencePiece model") from error
+    normal = [i for i in range(len(model)) if not (model.is_control(i) or model.is_unknown(i))]
+    scores = {model.id_to_piece(i).replace("▁", " "): model.get_score(i) for i in normal}
+    available = {piece: score for piece, score in scores.items() if piece in rows}
+    for (character, plain), space in itertools.product(LOOKALIKES.items(), ("", " ")):
+        if space + character not in available and space + plain in available:
+            available[space + character] = available[space + plain]
+            rows[space + character] = rows[space + plain]
+    return available
+
+
+def _cut_weights(
+    weights: Mapping[str, Tensor], rows: Sequence[int], decoder_layers: Sequence[int], seed: int
+) -> dict[str, Tensor]:
+    """The small model's state. `rows`: where the joint table keeps </s>, <unk>, <pad> and the kept pieces."""
+    table, bias = weights[_SHARED][rows].float(), weights[_LOGITS_BIAS][:, rows].float()  # (V, d), (1, V)
+    # The mask and the bytes have no row. They start near the average piece, as unlikely as the rarest.
+    count, width = 1 + len(BYTES), table.shape[1]
+    noise = torch.randn(count, width, generator=torch.Generator().manual_seed(seed))
+    unseen = table.mean(dim=0) + 0.1 * table.std(dim=0) * noise
+    table = torch.cat([table[:3], unseen, table[3:]])
+    bias = torch.cat([bias[:, :3], bias.min().expand(1, count), bias[:, 3:]], dim=1)
+    # The unknown, padding and the mask are read, never written: no decoder has to forbid them.
+    bias[:, [SPECIALS.index(token) for token in (UNK, PAD, MASK)]] = _NEVER_WRITTEN
+
+    state = {_SHARED: table, _LOGITS_BIAS: bias}
+    new_numbers = {f"model.decoder.layers.{old}.": new for new, old in enumerate(decoder_layers)}
+    for name, value in weights.items():
+        if name in _TIED or "embed_tokens" in name or "embed_positions" in name:
+            continue
+        if name.startswith("model.decoder.layers."):
+            layer = ".".join(name.split(".")[:4]) + "."
+            if layer not in new_numbers:
+                continue
+            name = f"model.decoder.layers.{new_numbers[layer]}.{name.removeprefix(layer)}"
+        state[name] = value.float()
+    return state
+
+
+def _cut_settings(settings: Mapping[str, Any], pieces: int, decoder_layers: int) -> dict[str, Any]:
+    """Marian's configuration for the small model, without the generation settings of old configurations."""
+    old = {"_name_or_path", "bad_words_ids", "max_length", "num_beams", "num_hidden_layers"}
+    return {name: value for name, value in settings.items() if name not in old} | {
+        "vocab_size": pieces,
+        "decoder_vocab_size": pieces,
+        "decoder_layers": decoder_layers,
+        "bos_token_id": None,
+        "eos_token_id": SPECIALS.index(EOS),
+        "forced_eos_token_id": None,
+        "pad_token_id": SPECIALS.index(PAD),
+        "decoder_start_token_id": SPECIALS.index(PAD),
+    }
+
+
+def _save(tokenizer: Tokenizer, settings: dict[str, Any], state: dict[str, Tensor], marian: Path, output: Path) -> None:
+    from transformers import MarianConfig, MarianMTModel, PreTrainedTokenizerFast
+
+    config = MarianConfig.from_dict(settings)
+    model = MarianMTModel(config)
+    try:
+        missing, unexpected = model.load_state_dict(state, strict=False)
+    except RuntimeError as error:
+        raise LindaError(f"{marian}: weights do not fit config.json: {str(error).splitlines()[-1]}") from error
+    computed = ("embed_positions.weight", "embed_tokens.weight", "lm_head.weight")
+    if lost := [*unexpected, *(name for name in missing if not name.endswith(computed))]:
+        raise LindaError(f"{marian}: weights do not fit config.json: {lost[0]}")
+
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token=EOS,
+        unk_token=UNK,
+        pad_token=PAD,
+        mask_token=tokenizer.get_added_tokens_decoder()[SPECIALS.index(MASK)],
+        model_max_length=config.max_position_embeddings,
+        clean_up_tokenization_spaces=False,
+    )
+    part = output.with_name(output.name + ".part")
+    fast.save_pretrained(part)
+    model.save_pretrained(part)
+    part.replace(output)
+
+
+def _check_layers(layers: Sequence[int], settings: Mapping[str, Any], marian: Path) -> None:
+    available = settings.get("decoder_layers")
+    if settings.get("model_type") != "marian" or not isinstance(available, int):
+        raise LindaError(f"{marian / 'config.json'} is not the configuration of a Marian model")
+    if not layers or len(set(layers)) < len(layers) or not set(layers) <= set(range(available)):
+        given = ",".join(map(str, layers))
+        raise LindaError(f"--decoder-layers {given}: give different numbers from 0 to {available - 1}")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise LindaError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise LindaError(f"{path} is not a JSON object")
+    return content
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    try:
+        weights: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+        raise LindaError(f"{path} is damaged, or holds more than weights") from error
+    if _SHARED not in weights or _LOGITS_BIAS not in weights:
+        raise LindaError(f"{path} has no {_SHARED}: only models with one joint vocabulary can be cut")
+    return weights
