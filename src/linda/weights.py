@@ -1,0 +1,116 @@
+"""Weights on disk: safetensors with 8, 16 or 32 bits a weight, and nothing in it that can be had without it.
+
+In 8 bits a matrix W (rows × columns) is stored as whole numbers Q from −127 to 127 with one scale per row:
+W ≈ diag(s)·Q, so that no weight is off by more than half its row's scale. A row is an output channel of a
+linear layer, or the embedding of one piece. Vectors, which are few, and matrices of one row take 16 bits.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from linda.errors import LindaError
+from linda.textio import atomic_path
+
+_METADATA = "linda"  # key of the file's metadata
+_SCALE = ":scales"  # suffix of a quantized matrix's scales; no name of a weight holds a colon
+_LARGEST = 127
+
+
+def save_weights(state: dict[str, Tensor], path: Path, bits: int) -> None:
+    """Writes a state dict. Of tensors that share their memory one is stored; tables of sinusoids are not."""
+    if bits not in (8, 16, 32):
+        raise LindaError(f"weights are stored in 8, 16 or 32 bits, not {bits}")
+    stored: dict[str, Tensor] = {}
+    shared: dict[str, str] = {}
+    sinusoids: dict[str, list[int]] = {}
+    first_names: dict[tuple[Any, ...], str] = {}
+    for name, tensor in state.items():
+        first = first_names.setdefault(_memory(tensor), name)
+        if first != name:
+            shared[name] = first
+        elif _is_sinusoidal(tensor):
+            sinusoids[name] = list(tensor.shape)
+        else:
+            stored |= _packed(name, tensor.detach().cpu(), bits)
+    content = {"bits": bits, "shared": shared, "sinusoids": sinusoids}
+    with atomic_path(path) as part:
+        try:
+            save_file(stored, part, metadata={"format": "pt", _METADATA: json.dumps(content)})
+            part.chmod(0o644)  # safetensors keeps its files to their owner; a model is installed for everybody
+        except OSError as error:
+            raise LindaError(f"cannot write {path}: {error}") from error
+
+
+def load_weights(path: Path) -> dict[str, Tensor]:
+    """The state dict that `save_weights` was given, every weight in 32 bits."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            content = json.loads((file.metadata() or {})[_METADATA])
+            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no dict, no iteration)
+        state = {name: _unpacked(name, stored) for name in stored if not name.endswith(_SCALE)}
+        state |= {name: _sinusoids(*shape) for name, shape in content["sinusoids"].items()}
+        return state | {name: state[first] for name, first in content["shared"].items()}
+    except FileNotFoundError as error:
+        raise LindaError(f"there is no file {path}") from error
+    except (SafetensorError, OSError) as error:
+        raise LindaError(f"{path} is damaged, or no safetensors file ({error}); fetch it anew") from error
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise LindaError(f"{path} holds no weights that LINDA has written") from error
+
+
+def _packed(name: str, tensor: Tensor, bits: int) -> dict[str, Tensor]:
+    if bits == 32 or not tensor.is_floating_point():
+        return {name: tensor.contiguous()}
+    if bits == 16 or tensor.ndim != 2 or tensor.shape[0] == 1:
+        return {name: _half(name, tensor.contiguous())}
+    rows = tensor.float()
+    scale = _half(name, rows.abs().amax(dim=1) / _LARGEST)  # (rows,)
+    # The rounded scale divides, so that the rounding costs no accuracy. It is 0 for a row of zeros.
+    divisor = scale.float().masked_fill(scale == 0, 1.0)
+    numbers = (rows / divisor[:, None]).round_().clamp_(-_LARGEST, _LARGEST).to(torch.int8)
+    return {name: numbers, name + _SCALE: scale}
+
+
+def _half(name: str, tensor: Tensor) -> Tensor:
+    half = tensor.half()
+    if not half.isfinite().all():
+        raise LindaError(f"{name} holds numbers that 16 bits cannot hold: the training has diverged, or store 32 bits")
+    return half
+
+
+def _unpacked(name: str, stored: dict[str, Tensor]) -> Tensor:
+    tensor = stored[name]
+    if name + _SCALE in stored:
+        return torch.mul(tensor, stored[name + _SCALE].float()[:, None])
+    return tensor.float() if tensor.is_floating_point() else tensor
+
+
+def _memory(tensor: Tensor) -> tuple[Any, ...]:
+    """Equal for tensors that are the same numbers in the same place."""
+    if tensor.numel() == 0:
+        return (id(tensor),)
+    return tensor.device, tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride()
+
+
+def _is_sinusoidal(tensor: Tensor) -> bool:
+    """Is it the table of positions that Marian computes, and never trains?"""
+    if tensor.ndim != 2 or tensor.shape[1] % 2 or not tensor.is_floating_point():
+        return False
+    positions, width = tensor.shape
+    # The first row alone tells it from any other matrix, and spares the sines of a whole embedding.
+    return all(
+        torch.allclose(tensor[:count].float().cpu(), _sinusoids(count, width), atol=1e-6) for count in (1, positions)
+    )
+
+
+def _sinusoids(positions: int, width: int) -> Tensor:
+    """Sines in the left half of each row, cosines in the right. (positions, width)"""
+    rates = 10_000.0 ** (torch.arange(0, width, 2, dtype=torch.float64) / width)
+    angles = torch.arange(positions, dtype=torch.float64)[:, None] / rates
+    return torch.cat([angles.sin(), angles.cos()], dim=1).float()
