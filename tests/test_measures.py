@@ -7,6 +7,7 @@ from linda.measures import (
     mean_share_of_first,
     most_repeated_trigram,
     repeated_trigram_rate,
+    repeats_itself,
     same_text,
     share_of_first,
     unigram_precision,
@@ -96,6 +97,20 @@ def test_repeated_trigrams():
     assert most_repeated_trigram("no, no, no, no, no") == 3
     assert repeated_trigram_rate("no no no no no") == pytest.approx(2 / 3)
     assert repeated_trigram_rate("a b c d") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "loops"),
+    [
+        ("no, no, no, no, no", True),
+        ("no, no, no, no", False),
+        ("Sodududududu is located", True),
+        ("as affffff", True),
+        ("a banana for 1000000 people", False),
+    ],
+)
+def test_repeats_itself(text, loops):
+    assert repeats_itself(text) is loops
 
 
 @pytest.mark.parametrize(

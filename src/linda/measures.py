@@ -12,6 +12,7 @@ from dataclasses import dataclass
 # Scripts written without spaces have one word per character; anything else is a run of letters and digits.
 _UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+(?:['’-][^\W_{_UNSPACED}]+)*")
+_LETTER_LOOP = re.compile(r"([^\W\d_]{1,6}?)\1{4,}")  # "dududududu"; not the noughts of 1000000
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]\s]*$")
 
 
@@ -133,6 +134,11 @@ def repeated_trigram_rate(text: str) -> float:
     """The share of a text's word trigrams that have occurred in it before; 0 under three words."""
     trigrams = _trigrams(text)
     return (trigrams.total() - len(trigrams)) / trigrams.total() if trigrams else 0.0
+
+
+def repeats_itself(text: str) -> bool:
+    """Whether a text is caught in a loop: a trigram occurs three times, or some letters five times in a row."""
+    return most_repeated_trigram(text) >= 3 or _LETTER_LOOP.search(text.casefold()) is not None
 
 
 def _trigrams(text: str) -> Counter[tuple[str, str, str]]:

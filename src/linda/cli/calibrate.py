@@ -13,7 +13,7 @@ import click
     required=True,
     help="Held-out sentences: .txt (one a line) or .jsonl (field 'text'), plain, .gz or .xz.",
 )
-@click.option("--pairs", default=256, show_default=True, type=click.IntRange(min=1), help="How many pairs to decode.")
+@click.option("--pairs", default=200, show_default=True, type=click.IntRange(min=1), help="How many pairs to decode.")
 @click.option("--seed", default=0, show_default=True, help="Which pairs are drawn.")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:0 …")
 @click.option("--engine", default="auto", show_default=True, help="How to decode.")

@@ -48,6 +48,8 @@ def command(
     Writes report.json, report.md with the verdict, outputs.jsonl and figures; prints the verdict. What each measure
     means stands in docs/measures.md.
     """
+    from transformers.utils.logging import disable_progress_bar
+
     from linda.corpus import read_sentences
     from linda.fluency import LanguageModel
     from linda.inspection import STANDARDS, inspect_model, write_report
@@ -59,6 +61,8 @@ def command(
     if figures:
         require_matplotlib()
     drawn = draw_pairs(read_sentences(sentences), pairs, seed)
+    if not sys.stderr.isatty():
+        disable_progress_bar()  # of `transformers`, while it reads the language model
     language_model = None if lm is None else LanguageModel.load(lm)
     interpolator = Interpolator.from_pretrained(model, device=device, engine=engine)
     output.mkdir(parents=True, exist_ok=True)

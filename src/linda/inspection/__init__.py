@@ -11,7 +11,7 @@ from linda.inspection.conditions import measure_conditions
 from linda.inspection.path import decode, measure_middle, measure_path
 from linda.inspection.report import Fluency, Inspection, write_report
 from linda.inspection.verdict import STANDARDS, Requirement, Standard, verdict
-from linda.measures import ends_like_a_sentence, most_repeated_trigram
+from linda.measures import ends_like_a_sentence, repeats_itself
 from linda.pairs import Pair
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def inspect_model(
         middle=measure_middle(pairs, decoded.texts[0.5]),
         fluency=fluency,
         real_sentence_ends=sum(map(ends_like_a_sentence, real)) / len(real),
-        real_repeating=sum(most_repeated_trigram(text) >= 3 for text in real) / len(real),
+        real_repeating=sum(map(repeats_itself, real)) / len(real),
     )
 
 

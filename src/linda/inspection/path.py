@@ -15,8 +15,8 @@ from linda.measures import (
     PairPrecisions,
     WordOrigins,
     ends_like_a_sentence,
-    most_repeated_trigram,
     repeated_trigram_rate,
+    repeats_itself,
     same_text,
 )
 from linda.model import LindaModel, mixed_lengths
@@ -70,7 +70,7 @@ class PathPoint:
     share_of_a: float  # of the mean precisions
     pair_deviation: float  # mean over pairs of |a pair's own share − α|: how true a single label is
     new: float  # share of outputs that equal neither input
-    repeating: float  # share of outputs in which a trigram occurs three times or more
+    repeating: float  # share of outputs with a trigram three times, or letters in a loop
     repetition: float  # mean share of trigrams that occurred before
     sentence_ends: float  # share of outputs that end in sentence punctuation
     length: float  # tokens written per token of L̃
@@ -97,7 +97,7 @@ def measure_path(model: LindaModel, pairs: Sequence[Pair], decoded: Decoded) -> 
                 new=_mean(
                     not same_text(out, a) and not same_text(out, b) for out, (a, b) in zip(outputs, pairs, strict=True)
                 ),
-                repeating=_mean(most_repeated_trigram(out) >= 3 for out in outputs),
+                repeating=_mean(map(repeats_itself, outputs)),
                 repetition=_mean(map(repeated_trigram_rate, outputs)),
                 sentence_ends=_mean(map(ends_like_a_sentence, outputs)),
                 length=int(_token_counts(model, outputs).sum()) / int(wanted.sum()),

@@ -105,7 +105,7 @@ def as_markdown(inspection: Inspection, about: dict[str, Any], requirements: Seq
         sections += ["## The path, raw ratio", _path_table(inspection.raw)]
     sections += [
         f"Of the real sentences, {inspection.real_sentence_ends:.3f} end in sentence punctuation and "
-        f"{inspection.real_repeating:.4f} hold a trigram three times.",
+        f"{inspection.real_repeating:.4f} repeat themselves.",
         "## The four conditions, raw ratio",
         _conditions_table(inspection.conditions),
         "## Words of the outputs at α=0.5",
@@ -137,7 +137,7 @@ def _path_table(points: Sequence[PathPoint]) -> str:
         "share of a",
         "pair deviation",
         "equal to neither",
-        "trigram three times",
+        "repeat themselves",
         "repeated trigrams",
         "sentence ends",
         "tokens / L̃",

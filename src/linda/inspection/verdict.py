@@ -80,7 +80,7 @@ def verdict(inspection: Inspection, standard: Standard) -> list[Requirement]:
         ),
         *_fluency(inspection),
         Requirement(
-            f"outputs with a trigram three times (at the weakest α, {repeating.alpha:g})",
+            f"outputs with a trigram three times or letters in a loop (at the weakest α, {repeating.alpha:g})",
             "< 0.01",
             f"{repeating.repeating:.4f}",
             repeating.repeating < 0.01,
