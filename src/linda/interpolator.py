@@ -10,6 +10,7 @@ and the model alone, never on the other rows or on the size of a batch.
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -144,7 +145,7 @@ class Interpolator:
         sentences_a, sentences_b = (split_to_window(text, lambda part: len(self._ids(part)), window) for text in (a, b))
         [count] = _mixed_lengths([len(sentences_a)], [len(sentences_b)], [alpha])
         parts = pair_sentences(sentences_a, sentences_b, count, alpha)
-        for j, (part, part_seed) in enumerate(zip(parts, _seeds(seed, count), strict=True)):
+        for j, (part, part_seed) in enumerate(zip(parts, row_seeds(seed), strict=False)):
             yield _Job(self._ids(part.a), self._ids(part.b), mixed, part_seed, part.gap, j == count - 1)
 
     def _stream(
@@ -243,23 +244,23 @@ def _rows(a: str | list[str], b: str | list[str], alpha: float | Sequence[float]
     ratios: list[Any] = list(alpha) if is_list else [alpha] * len(a)  # type: ignore[arg-type]
     if not len(a) == len(b) == len(ratios):
         raise LindaError(f"got {len(a)} texts a, {len(b)} texts b and {len(ratios)} ratios; give as many of each")
-    numbers = [f" of pair {number}" if len(a) > 1 else "" for number in range(1, len(a) + 1)]
-    return [
-        (
-            checked_text(first, f"text a{number}"),
-            checked_text(second, f"text b{number}"),
-            checked_ratio(ratio, f"alpha{number}"),
-            row_seed,
-        )
-        for first, second, ratio, number, row_seed in zip(a, b, ratios, numbers, _seeds(seed, len(a)), strict=True)
-    ]
+    rows = []
+    for number, (first, second, ratio, row_seed) in enumerate(
+        zip(a, b, ratios, row_seeds(seed), strict=False), start=1
+    ):
+        which = f" of pair {number}" if len(a) > 1 else ""
+        checked_text(first, f"text a{which}")
+        checked_text(second, f"text b{which}")
+        rows.append((first, second, checked_ratio(ratio, f"alpha{which}"), row_seed))
+    return rows
 
 
-def _seeds(seed: int, count: int) -> list[int]:
-    """A seed for each of `count` rows or parts; the first ones are the same whatever `count`."""
+def row_seeds(seed: int) -> Iterator[int]:
+    """A seed for every row of a call, or every part of a long row, without end."""
     if seed < 0:
         raise LindaError(f"seed is {seed}; give a whole number from 0")
-    return np.random.SeedSequence(seed).generate_state(count).tolist()
+    for row in itertools.count():
+        yield int(np.random.SeedSequence([seed, row]).generate_state(1)[0])
 
 
 def _decoding(n: int, settings: dict[str, Any]) -> Decoding:
