@@ -78,7 +78,7 @@ class TextClassifier:
         classes: Sequence[Any] | None = None,
         seed: int = 0,
     ) -> TextClassifier:
-        """Trains from the pretrained encoder, never from an earlier fit.
+        """Trains from the pretrained encoder, never from an earlier fit. Texts are read as they are needed.
 
         labels: one class per text, or distributions (N, C) over `classes`.
         pairs: the second text of each row, where a row is a pair.
@@ -87,9 +87,7 @@ class TextClassifier:
         """
         targets, self.classes_ = _as_distributions(labels, classes)
         _check_rows(texts, pairs, len(targets), weights)
-        loss_weights = (
-            torch.ones(len(texts)) if weights is None else torch.tensor(weights, dtype=torch.float32)
-        )
+        loss_weights = torch.ones(len(texts)) if weights is None else torch.tensor(weights, dtype=torch.float32)
         updates = self.updates or self.epochs * math.ceil(len(texts) / self.batch_size)
 
         with _seeded(seed, self.device):
@@ -97,13 +95,13 @@ class TextClassifier:
             network = _Network(encoder, len(self.classes_), self.dropout)
             network.initialize(torch.Generator().manual_seed(seed))
             network.to(self.device).train()
-            rows = encoder.tokenize(texts, pairs)
             optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
-            batches = _batches_forever(len(rows), self.batch_size, _random(seed, _ORDER))
+            batches = _batches_forever(len(texts), self.batch_size, _random(seed, _ORDER))
             mixing = _random(seed, _MIXUP)
             for _ in self._with_progress(range(updates)):
                 batch = next(batches)
-                vectors = encoder([rows[row] for row in batch])  # (B, d)
+                second = None if pairs is None else [pairs[row] for row in batch]
+                vectors = encoder(encoder.tokenize([texts[row] for row in batch], second))  # (B, d)
                 target, weight = targets[batch].to(self.device), loss_weights[batch].to(self.device)
                 if self.mixup is not None:
                     vectors, target = _mixed(vectors, target, self.mixup, mixing)
@@ -136,9 +134,7 @@ class TextClassifier:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         network.encoder.save_pretrained(part)
-        save_file(
-            {name: value.contiguous() for name, value in network.head.state_dict().items()}, part / _HEAD_FILE
-        )
+        save_file({name: value.contiguous() for name, value in network.head.state_dict().items()}, part / _HEAD_FILE)
         settings = {
             "classes": self.classes_,
             "learning_rate": self.learning_rate,
@@ -149,9 +145,7 @@ class TextClassifier:
             "dropout": self.dropout,
             "max_length": self.max_length,
         }
-        (part / _SETTINGS_FILE).write_text(
-            json.dumps(settings, ensure_ascii=False, indent=2), encoding="utf-8"
-        )
+        (part / _SETTINGS_FILE).write_text(json.dumps(settings, ensure_ascii=False, indent=2), encoding="utf-8")
         if folder.exists():
             shutil.rmtree(folder)
         part.rename(folder)
@@ -202,9 +196,7 @@ class _Network(nn.Module):
         return logits
 
 
-def _as_distributions(
-    labels: Sequence[Any] | np.ndarray, classes: Sequence[Any] | None
-) -> tuple[Tensor, list[Any]]:
+def _as_distributions(labels: Sequence[Any] | np.ndarray, classes: Sequence[Any] | None) -> tuple[Tensor, list[Any]]:
     """Labels as rows (N, C) that sum to 1, and the classes that the C columns stand for."""
     array = np.asarray(labels)
     if array.ndim == 2:
@@ -213,14 +205,10 @@ def _as_distributions(
             raise LindaError(
                 f"distributions over {array.shape[1]} classes need as many names in `classes`, got {count}"
             )
-        wrong = (
-            ~np.isfinite(array).all(axis=1) | (array < 0).any(axis=1) | (np.abs(array.sum(axis=1) - 1) > 1e-3)
-        )
+        wrong = ~np.isfinite(array).all(axis=1) | (array < 0).any(axis=1) | (np.abs(array.sum(axis=1) - 1) > 1e-3)
         if wrong.any():
             row = int(wrong.argmax())
-            raise LindaError(
-                f"label {row} is no distribution: {array[row].tolist()} must be ≥ 0 and sum to 1"
-            )
+            raise LindaError(f"label {row} is no distribution: {array[row].tolist()} must be ≥ 0 and sum to 1")
         return torch.tensor(array, dtype=torch.float32), list(classes)
     names = [label.item() if isinstance(label, np.generic) else label for label in labels]
     known = sorted(set(names)) if classes is None else list(classes)
@@ -250,9 +238,7 @@ def _batches_forever(n_rows: int, batch_size: int, random: np.random.Generator) 
         yield from (order[start : start + batch_size] for start in range(0, n_rows, batch_size))
 
 
-def _mixed(
-    vectors: Tensor, targets: Tensor, beta: float, random: np.random.Generator
-) -> tuple[Tensor, Tensor]:
+def _mixed(vectors: Tensor, targets: Tensor, beta: float, random: np.random.Generator) -> tuple[Tensor, Tensor]:
     """Vectors (B, d) and targets (B, C), each mixed with another of the minibatch, all by one share."""
     share = float(random.beta(beta, beta))
     other = torch.from_numpy(random.permutation(len(vectors))).to(vectors.device)

@@ -5,6 +5,7 @@ Used by the classifier (fine-tuned) and to find texts that are near each other (
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -35,9 +36,7 @@ _SHORTEST_IN_GROUP = 0.8
 
 _TOKENS_IN_GROUP = 8192
 
-Tokens = dict[
-    str, Tensor
-]  # one text, or one pair of texts: input_ids and, for some encoders, token_type_ids, (L,)
+Tokens = dict[str, Tensor]  # one text, or one pair of texts: input_ids and, for some encoders, token_type_ids, (L,)
 
 
 def find_encoder(name: str | Path | None = None) -> str:
@@ -75,7 +74,7 @@ class SentenceEncoder(nn.Module):
             # float32 whatever the file holds: half-precision weights do not train on a CPU.
             with quiet_loading():
                 model = AutoModel.from_pretrained(source, dtype=torch.float32)
-            tokenizer = AutoTokenizer.from_pretrained(source)
+                tokenizer = AutoTokenizer.from_pretrained(source)
         except (OSError, ValueError) as error:
             raise LindaError(
                 f"the encoder {source!r} cannot be loaded ({str(error).splitlines()[0]}); give the folder of "
@@ -132,14 +131,16 @@ class SentenceEncoder(nn.Module):
 
 @contextmanager
 def quiet_loading() -> Iterator[None]:
-    """`transformers` draws a bar and lists the heads it leaves out; neither is news to anyone here."""
+    """`transformers` draws a bar, lists the heads it leaves out and recommends packages: no news to anyone here."""
     from transformers.utils import logging
 
     verbosity, had_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logging.set_verbosity(verbosity)
         if had_bar:

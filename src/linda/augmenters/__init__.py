@@ -41,14 +41,19 @@ def names() -> list[str]:
     return list(_METHODS)
 
 
-def load(name: str, **settings: Any) -> Augmenter:
-    """The method of that name, with its own settings (a model's folder, a share of words …)."""
+def find(name: str) -> type[Augmenter]:
+    """The class of that name: it tells what a method needs before any model is loaded."""
     if name not in _METHODS:
         raise LindaError(f"there is no augmenter {name!r}; known are {', '.join(_METHODS)}")
     module, class_name = _METHODS[name]
-    method = getattr(import_module(module), class_name)
+    return cast(type[Augmenter], getattr(import_module(module), class_name))
+
+
+def load(name: str, **settings: Any) -> Augmenter:
+    """The method of that name, with its own settings (a model's folder, a share of words …)."""
+    method = find(name)
     try:
         signature(method).bind(**settings)
     except TypeError as error:
         raise LindaError(f"the augmenter {name!r} cannot be set up so: {error}") from error
-    return cast(Augmenter, method(**settings))
+    return method(**settings)

@@ -1,6 +1,7 @@
 """LINDA itself: the text between two texts."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,15 @@ class Linda:
     name = "linda"
     needs_partner = True
 
-    def __init__(
-        self, model: Interpolator | str | Path | None = None, *, raw: bool = False, **decoding: Any
-    ) -> None:
+    def __init__(self, model: Interpolator | str | Path | None = None, *, raw: bool = False, **decoding: Any) -> None:
         """model: an Interpolator, a folder, or None for the embedded one. raw: the ratio uncalibrated."""
         self.interpolator = model if isinstance(model, Interpolator) else Interpolator.from_pretrained(model)
         self._settings = {"raw": raw, **decoding}
+
+    @cached_property
+    def sampling(self) -> "Linda":
+        """The same model and ratio, with random draws: another text for every seed."""
+        return Linda(self.interpolator, **{**self._settings, "beams": 1, "sample": True})
 
     def texts(
         self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]

@@ -1,0 +1,73 @@
+"""Back-translation: into another language and back, through any two seq2seq models of `transformers`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from pathlib import Path
+
+import torch
+
+from linda import engines
+from linda.augmenters.rewriting import rewrite, split_long
+from linda.config import LindaConfig
+from linda.decoding import Decoding
+from linda.encoder import quiet_loading
+from linda.errors import LindaError
+from linda.model import LindaModel
+
+_SEARCH = Decoding(beams=4)
+_SAMPLE = Decoding(beams=1, sample=True, temperature=0.7, top_p=0.9)
+
+
+class BackTranslation:
+    """there, back: folders or hub names, as opus-mt-en-fr and opus-mt-fr-en.
+
+    The translation is the best of a beam search both ways; `sampling` samples both ways instead.
+    """
+
+    name = "backtranslation"
+    needs_partner = False
+
+    def __init__(self, there: str | Path, back: str | Path) -> None:
+        self._models = [_load(there), _load(back)]
+        self._engines = [engines.load("auto", model) for model in self._models]
+        self._decoding = _SEARCH
+
+    @property
+    def sampling(self) -> BackTranslation:
+        """The same models, with random draws: another text for every seed."""
+        twin = copy(self)
+        twin._decoding = _SAMPLE
+        return twin
+
+    def texts(
+        self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
+    ) -> list[str]:
+        """b and alpha are not read: one text is translated at a time."""
+        texts = list(a)
+        for model, engine in zip(self._models, self._engines, strict=True):
+            pieces = split_long(texts, model)
+            stripped = [part.strip() for parts in pieces for part in parts]
+            piece_seeds = [
+                seed + number for parts, seed in zip(pieces, seeds, strict=True) for number in range(len(parts))
+            ]
+            written = iter(rewrite(model, engine, stripped, self._decoding, piece_seeds))
+            texts = ["".join(next(written) + part[len(part.rstrip()) :] for part in parts) for parts in pieces]
+        return texts
+
+
+def _load(name: str | Path) -> LindaModel:
+    """A translation model in the dress of a LINDA model whose converter is never used: for its encoder and engine."""
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    try:
+        with quiet_loading():
+            seq2seq = AutoModelForSeq2SeqLM.from_pretrained(name)
+            tokenizer = AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise LindaError(f"the translation model {str(name)!r} cannot be loaded ({reason})") from error
+    window = getattr(seq2seq.config, "max_position_embeddings", 512)
+    config = LindaConfig(base=seq2seq.config.to_dict(), mask_token=str(tokenizer.unk_token), max_length=window)
+    return LindaModel(config, seq2seq, tokenizer).to("cuda" if torch.cuda.is_available() else "cpu").eval()

@@ -1,0 +1,178 @@
+"""SSMBA (Ng et al. 2020): corrupt a text by masking, and let a model reconstruct it by sampling.
+
+Any masked language model will do. Where none is at hand, the embedded LINDA model does it: it was trained to write
+whole sentences from masked ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+
+from linda.augmenters.rewriting import rewrite, split_long
+from linda.decoding import Decoding
+from linda.encoder import quiet_loading
+from linda.engines import batches
+from linda.errors import LindaError
+from linda.longtext import split_to_window
+
+if TYPE_CHECKING:
+    from linda.interpolator import Interpolator
+
+_BATCH_TOKENS = 4096
+
+
+class _Reconstruction(Protocol):
+    def __call__(self, texts: Sequence[str], seeds: Sequence[int], share: float) -> list[str]: ...
+
+
+class Ssmba:
+    """model: folder or hub name of a masked language model or of a LINDA model; None is the embedded one.
+
+    share: of the tokens (words, with a LINDA model) that are corrupted; at least one is.
+    """
+
+    name = "ssmba"
+    needs_partner = False
+
+    def __init__(self, model: str | Path | Interpolator | None = None, *, share: float = 0.15) -> None:
+        if not 0 < share <= 1:
+            raise LindaError(f"the share that SSMBA masks must be above 0 and at most 1, got {share}")
+        self.share = share
+        is_masked_model = isinstance(model, str | Path) and not _is_linda(model)
+        self._reconstruct: _Reconstruction = MaskedModel(model) if is_masked_model else Denoiser(model)  # type: ignore[arg-type]
+
+    def texts(
+        self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
+    ) -> list[str]:
+        """b and alpha are not read: SSMBA changes one text at a time."""
+        return self._reconstruct(list(a), list(seeds), self.share)
+
+
+class Denoiser:
+    """Masks words and writes the text anew with a LINDA model, sampling every token."""
+
+    def __init__(self, model: Interpolator | str | Path | None) -> None:
+        from linda.interpolator import Interpolator
+
+        linda = model if isinstance(model, Interpolator) else Interpolator.from_pretrained(model)
+        self._model, self._engine = linda.model, linda.engine
+
+    def __call__(self, texts: Sequence[str], seeds: Sequence[int], share: float) -> list[str]:
+        pieces = split_long(texts, self._model)
+        masked, piece_seeds = [], []
+        for parts, seed in zip(pieces, seeds, strict=True):
+            random = np.random.default_rng(seed)
+            for part in parts:
+                masked.append(_masked_words(part, self._model.config.mask_token, share, random))
+                piece_seeds.append(int(random.integers(2**32)))
+        sampling = Decoding(beams=1, sample=True)
+        written = iter(rewrite(self._model, self._engine, masked, sampling, piece_seeds, masked=True))
+        return ["".join(next(written) + _end_space(part) for part in parts) for parts in pieces]
+
+
+class MaskedModel:
+    """Masks tokens and samples each of them from a masked language model, all at once.
+
+    Of the chosen tokens 80 % are masked, 10 % replaced by a random one and 10 % left as they are, as BERT was trained.
+    """
+
+    def __init__(self, model: str | Path) -> None:
+        from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+        try:
+            with quiet_loading():
+                self._model = AutoModelForMaskedLM.from_pretrained(model).eval()
+                self._tokenizer = AutoTokenizer.from_pretrained(model)
+        except (OSError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise LindaError(f"{str(model)!r} cannot be loaded as a masked language model ({reason})") from error
+        if self._tokenizer.mask_token_id is None:
+            raise LindaError(f"{str(model)!r} has no mask token; give a masked language model (BERT, RoBERTa …)")
+        limit = getattr(self._model.config, "max_position_embeddings", 512)
+        self._window = min(limit, self._tokenizer.model_max_length)
+        self._model.to("cuda" if torch.cuda.is_available() else "cpu")
+        self._special = np.array(self._tokenizer.all_special_ids)
+        self._plain = np.setdiff1d(np.arange(self._model.config.vocab_size), self._special)
+
+    def __call__(self, texts: Sequence[str], seeds: Sequence[int], share: float) -> list[str]:
+        pieces = [split_to_window(text, lambda part: len(self._ids(part)), self._window) for text in texts]
+        rows = [np.array(self._ids(part)) for parts in pieces for part in parts]
+        # Each text has one random stream, its pieces take from it one after the other.
+        streams = [
+            np.random.default_rng([seed, number])
+            for parts, seed in zip(pieces, seeds, strict=True)
+            for number in range(len(parts))
+        ]
+        for batch in batches([len(row) for row in rows], _BATCH_TOKENS):
+            self._resample([rows[row] for row in batch], [streams[row] for row in batch], share)
+        written = iter(self._tokenizer.batch_decode([row.tolist() for row in rows], skip_special_tokens=True))
+        return ["".join(next(written).strip() + _end_space(part) for part in parts) for parts in pieces]
+
+    @torch.inference_mode()
+    def _resample(self, rows: list[np.ndarray], streams: list[np.random.Generator], share: float) -> None:
+        """Changes rows (L,) in place."""
+        chosen = [
+            _at_least_one(np.flatnonzero(~np.isin(row, self._special)), share, random)
+            for row, random in zip(rows, streams, strict=True)
+        ]
+        corrupted = [
+            torch.from_numpy(self._corrupted(row, places, random))
+            for row, places, random in zip(rows, chosen, streams, strict=True)
+        ]
+        ids = torch.nn.utils.rnn.pad_sequence(
+            corrupted, batch_first=True, padding_value=self._tokenizer.pad_token_id or 0
+        )  # (B, L)
+        lengths = torch.tensor([len(row) for row in rows])
+        mask = (torch.arange(ids.shape[1]) < lengths[:, None]).long()
+        device = self._model.device
+        logits = self._model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits.cpu()
+        for number, (row, places, random) in enumerate(zip(rows, chosen, streams, strict=True)):
+            if not len(places):
+                continue
+            scores = logits[number, torch.from_numpy(places)].double().numpy()[:, self._plain]  # (places, vocabulary)
+            cumulative = np.cumsum(np.exp(scores - scores.max(axis=1, keepdims=True)), axis=1)
+            points = random.random(len(places)) * cumulative[:, -1]
+            row[places] = self._plain[(cumulative < points[:, None]).sum(axis=1)]
+
+    def _corrupted(self, row: np.ndarray, places: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        row = row.copy()
+        fate = random.random(len(places))
+        row[places[fate < 0.8]] = self._tokenizer.mask_token_id
+        replaced = places[fate >= 0.9]
+        row[replaced] = random.choice(self._plain, size=len(replaced))
+        return row
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer(text, verbose=False)["input_ids"]
+        return ids
+
+
+def _at_least_one(places: np.ndarray, share: float, random: np.random.Generator) -> np.ndarray:
+    """Each place with probability `share`; one at random where that gives none."""
+    chosen = places[random.random(len(places)) < share]
+    return chosen if len(chosen) or not len(places) else random.choice(places, size=1)
+
+
+def _masked_words(text: str, mask_token: str, share: float, random: np.random.Generator) -> str:
+    words = text.split()
+    for place in _at_least_one(np.arange(len(words)), share, random):
+        words[place] = mask_token
+    return " ".join(words)
+
+
+def _end_space(piece: str) -> str:
+    return piece[len(piece.rstrip()) :]
+
+
+def _is_linda(model: str | Path) -> bool:
+    config = Path(model) / "config.json"
+    if not config.is_file():
+        return False
+    stored: dict[str, Any] = json.loads(config.read_text(encoding="utf-8"))
+    return stored.get("model_type") == "linda"
