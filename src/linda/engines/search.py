@@ -143,8 +143,8 @@ def _masked(logits: Tensor, tokens: Tensor, frame: Frame, decoding: Decoding) ->
 def _best_continuations(logits: Tensor, scores: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor]:
     """logits (B, p, V) and scores (B, p) of the paths → the `width` best: score, parent path, token, (B, width)."""
     top = logits.topk(min(width, logits.shape[2]), dim=2)  # no other token of a path can be among the best
-    totals = top.values - logits.logsumexp(dim=2, keepdim=True) + scores[:, :, None]
-    best = totals.flatten(1).topk(width, dim=1)
+    totals = (top.values - logits.logsumexp(dim=2, keepdim=True) + scores[:, :, None]).flatten(1)
+    best = totals.topk(min(width, totals.shape[1]), dim=1)
     return best.values, best.indices // top.indices.shape[2], top.indices.flatten(1).gather(1, best.indices)
 
 

@@ -1,0 +1,360 @@
+"""The torch engine against `transformers`' own generate, and what it promises beyond it."""
+
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+import torch
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    MarianConfig,
+    MarianMTModel,
+    MBartConfig,
+    MBartForConditionalGeneration,
+    PreTrainedModel,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+from transformers.modeling_outputs import BaseModelOutput
+
+from linda.decoding import Decoding, Frame, Hypothesis
+from linda.engines import batches, load, paths
+from linda.errors import LindaError
+
+VOCABULARY, WIDTH, LONGEST = 60, 16, 12
+
+
+def marian(ending: float) -> MarianMTModel:
+    config = MarianConfig(
+        **_bart_like(), decoder_vocab_size=VOCABULARY, eos_token_id=0, pad_token_id=59, decoder_start_token_id=59
+    )
+    model = MarianMTModel(config)
+    model.final_logits_bias[0, 0] = ending
+    return model
+
+
+def bart(ending: float) -> BartForConditionalGeneration:
+    model = BartForConditionalGeneration(BartConfig(**_bart_like()))
+    model.final_logits_bias[0, 2] = ending
+    return model
+
+
+def mbart(ending: float) -> MBartForConditionalGeneration:
+    """A family that normalizes before each layer, and forces the first token."""
+    model = MBartForConditionalGeneration(MBartConfig(**_bart_like(), decoder_start_token_id=2))
+    model.generation_config.forced_bos_token_id = 31
+    model.final_logits_bias[0, 2] = ending
+    return model
+
+
+def t5(ending: float) -> T5ForConditionalGeneration:
+    """A family without positions: its self-attention adds a bias by distance."""
+    model = T5ForConditionalGeneration(
+        T5Config(
+            vocab_size=VOCABULARY,
+            d_model=WIDTH,
+            d_kv=8,
+            d_ff=32,
+            num_layers=2,
+            num_heads=2,
+            decoder_start_token_id=0,
+            initializer_factor=2.0,
+        )
+    )
+    head = torch.nn.Linear(WIDTH, VOCABULARY)
+    head.weight = model.lm_head.weight
+    head.bias.data.zero_()[1] = ending
+    model.lm_head = head
+    return model
+
+
+def _bart_like() -> dict:
+    return {
+        "vocab_size": VOCABULARY,
+        "d_model": WIDTH,
+        "encoder_layers": 1,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 32,
+        "decoder_ffn_dim": 32,
+        "max_position_embeddings": 64,
+        "init_std": 0.7,  # far from uniform: texts differ from row to row
+    }
+
+
+FAMILIES = [marian, bart, mbart, t5]
+
+
+def build(family, ending: float = 8.0, seed: int = 0) -> PreTrainedModel:
+    """`ending` sets how early the end marker becomes likely."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return family(ending).eval()
+
+
+def rows(count: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """States (B, L̃, d) and mask (B, L̃) of several lengths; the padding holds noise that must not matter."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, LONGEST, (count,), generator=generator)
+    lengths[0] = LONGEST
+    states = torch.randn(count, LONGEST, WIDTH, generator=generator)
+    return states, (torch.arange(LONGEST) < lengths[:, None]).long()
+
+
+def engine(model: PreTrainedModel):
+    return load("torch", SimpleNamespace(seq2seq=model))
+
+
+def reference(model: PreTrainedModel, states: torch.Tensor, mask: torch.Tensor, decoding: Decoding) -> list[list[int]]:
+    """The n texts of one row by generate, end marker included."""
+    length = int(mask.sum())
+    output = model.generate(
+        encoder_outputs=BaseModelOutput(last_hidden_state=states[None, :length]),
+        attention_mask=mask[None, :length],
+        **decoding.generate_kwargs(model, length),
+    )
+    end = Frame.of(model).ends[0]
+    return [ids[: ids.index(end) + 1] for ids in output[:, 1:].tolist()]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("ending", [5.0, 10.0])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"beams": 1},
+        {"beams": 3, "n": 3, "length_penalty": 0.6},
+        {"n": 2, "length_penalty": 2.0, "no_repeat_ngram": 2},
+        {"length_penalty": -1.0, "max_ratio": 1.0, "max_extra": 2},
+    ],
+    ids=str,
+)
+def test_texts_are_those_of_generate(family, ending: float, settings: dict) -> None:
+    model, decoding = build(family, ending), Decoding(**settings)
+    states, mask = rows(6)
+    texts = engine(model).decode(states, mask, decoding, seeds=[0] * 6)
+    for row, hypotheses in enumerate(texts):
+        assert [text.ids for text in hypotheses] == reference(model, states[row], mask[row], decoding)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_texts_end_early_and_late(family) -> None:
+    """The comparison above is worth something only if texts both end by themselves and run into their limits."""
+    decoding = Decoding()
+    states, mask = rows(12)
+    limits = [decoding.limit(length, None) for length in mask.sum(1).tolist()]
+    lengths = []
+    for ending in (5.0, 10.0):
+        texts = engine(build(family, ending)).decode(states, mask, decoding, [0] * 12)
+        lengths += [(len(text.ids), limit) for [text], limit in zip(texts, limits, strict=True)]
+    assert any(length < limit for length, limit in lengths)
+    assert any(length == limit for length, limit in lengths)
+    assert all(length <= limit for length, limit in lengths)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_score_is_the_sum_of_log_probabilities_over_length(family) -> None:
+    model = build(family, ending=10.0)
+    frame = Frame.of(model)
+    states, mask = rows(6)
+    for settings in ({}, {"beams": 1}, {"sample": True, "temperature": 2.0, "top_k": 9}):
+        decoding = Decoding(length_penalty=0.7, **settings)
+        for row, [text] in enumerate(engine(model).decode(states, mask, decoding, list(range(6)))):
+            if len(text.ids) == decoding.limit(int(mask[row].sum()), frame.window):
+                continue  # the end marker was forced, at no cost
+            with torch.no_grad():
+                logits = model(
+                    encoder_outputs=(states[row : row + 1],),
+                    attention_mask=mask[row : row + 1],
+                    decoder_input_ids=torch.tensor([[frame.start, *text.ids[:-1]]]),
+                ).logits[0]
+            logits[:, frame.banned] = -torch.inf
+            costs = logits.log_softmax(-1)[range(len(text.ids)), text.ids]
+            expected = costs[0 if frame.forced_first is None else 1 :].sum().item() / len(text.ids) ** 0.7
+            assert text.score == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("settings", [{}, {"beams": 1}, {"sample": True, "n": 2, "top_p": 0.9}], ids=str)
+def test_a_row_does_not_depend_on_the_rest_of_its_batch(family, settings: dict) -> None:
+    decoder, decoding = engine(build(family)), Decoding(**settings)
+    states, mask = rows(9)
+    seeds = list(range(100, 109))
+    together = ids_of(decoder.decode(states, mask, decoding, seeds))
+    for row in range(9):
+        length = int(mask[row].sum())
+        alone = decoder.decode(states[row : row + 1, :length], mask[row : row + 1, :length], decoding, [seeds[row]])
+        assert ids_of(alone) == [together[row]]
+    turned = decoder.decode(states.flip(0), mask.flip(0), decoding, seeds[::-1])
+    assert ids_of(turned) == together[::-1]
+
+
+def ids_of(texts: list[list[Hypothesis]]) -> list[list[list[int]]]:
+    return [[text.ids for text in row] for row in texts]
+
+
+def test_samples_follow_the_seed_and_not_the_number_asked_for() -> None:
+    decoder = engine(build(marian, ending=0.0))
+    states, mask = rows(3)
+    one, three = (decoder.decode(states, mask, Decoding(sample=True, n=n), [1, 2, 3]) for n in (1, 3))
+    assert ids_of(one) == [row[:1] for row in ids_of(three)]
+    assert len({tuple(text) for text in ids_of(three)[0]}) == 3
+    assert ids_of(one) != ids_of(decoder.decode(states, mask, Decoding(sample=True), [4, 5, 6]))
+
+
+def first_tokens(model: PreTrainedModel, count: int, **settings: float) -> Counter:
+    states, mask = rows(1)
+    decoding = Decoding(sample=True, n=count, max_ratio=0.01, max_extra=3, **settings)
+    [texts] = engine(model).decode(states, mask, decoding, seeds=[7])
+    return Counter(text.ids[0] for text in texts)
+
+
+def first_probabilities(model: PreTrainedModel, temperature: float) -> torch.Tensor:
+    states, mask = rows(1)
+    frame = Frame.of(model)
+    with torch.no_grad():
+        start = torch.tensor([[frame.start]])
+        logits = model(encoder_outputs=(states,), attention_mask=mask, decoder_input_ids=start).logits[0, 0]
+    logits[frame.banned] = -torch.inf
+    return (logits / temperature).softmax(-1)
+
+
+def test_samples_have_the_models_distribution() -> None:
+    model = build(marian, ending=0.0)
+    expected = first_probabilities(model, temperature=3.0)
+    counts = first_tokens(model, 4000, temperature=3.0)
+    drawn = torch.tensor([counts[token] / 4000 for token in range(VOCABULARY)])
+    assert (drawn - expected).abs().max() < 0.03
+    assert expected.max() < 0.6
+
+
+def test_top_k_and_top_p_keep_the_likeliest_tokens_only() -> None:
+    model = build(marian, ending=0.0)
+    by_chance = first_probabilities(model, temperature=5.0).sort(descending=True)
+    likeliest = by_chance.indices.tolist()
+    assert set(first_tokens(model, 2000, temperature=5.0, top_k=4)) == set(likeliest[:4])
+    nucleus = int((by_chance.values.cumsum(0) < 0.5).sum()) + 1  # the smallest set that holds half of the mass
+    assert set(first_tokens(model, 2000, temperature=5.0, top_p=0.5)) == set(likeliest[:nucleus])
+    half_of_four = int((by_chance.values[:4].cumsum(0) < 0.5 * by_chance.values[:4].sum()).sum()) + 1
+    assert set(first_tokens(model, 2000, temperature=5.0, top_k=4, top_p=0.5)) == set(likeliest[:half_of_four])
+
+
+def test_the_nucleus_is_found_in_a_large_flat_vocabulary() -> None:
+    from linda.engines.search import _nucleus
+
+    flat = torch.full((1, 5000), 1 / 5000)
+    weights, tokens = _nucleus(flat, Decoding(sample=True, top_p=0.9))
+    assert int((weights > 0).sum()) == pytest.approx(4500, abs=2)
+    assert tokens is not None
+
+
+def test_padding_is_never_written_and_costs_no_probability() -> None:
+    model = build(bart)
+    before = engine(model).decode(*rows(4), Decoding(), [0] * 4)
+    model.final_logits_bias[0, model.config.pad_token_id] = 50.0
+    after = engine(model).decode(*rows(4), Decoding(), [0] * 4)
+    assert ids_of(after) == ids_of(before)
+    assert after[0][0].score == pytest.approx(before[0][0].score, rel=1e-5)
+
+
+def test_every_end_marker_ends_a_text() -> None:
+    model = build(bart, ending=0.0)
+    model.generation_config.eos_token_id = [2, *range(10, 20)]
+    decoding = Decoding()
+    states, mask = rows(6)
+    texts = ids_of(engine(model).decode(states, mask, decoding, [0] * 6))
+    for row, [text] in enumerate(texts):
+        [expected] = model.generate(
+            encoder_outputs=BaseModelOutput(last_hidden_state=states[row : row + 1]),
+            attention_mask=mask[row : row + 1],
+            **decoding.generate_kwargs(model, int(mask[row].sum())),
+        )[:, 1:].tolist()
+        assert text == expected
+    assert {text[-1] for [text] in texts} - {2}
+
+
+def test_rows_leave_the_batch_when_they_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step costs only the rows still open, and the first one a single path per row."""
+    sizes: list[tuple[int, int]] = []
+    step = paths.TorchPaths.step
+
+    def counted(self, tokens: torch.Tensor) -> torch.Tensor:
+        sizes.append(tuple(tokens.shape))
+        return step(self, tokens)
+
+    monkeypatch.setattr(paths.TorchPaths, "step", counted)
+    states, mask = rows(12)
+    texts = engine(build(marian, ending=10.0)).decode(states, mask, Decoding(), [0] * 12)
+    assert sizes[0] == (12, 1)
+    assert {beams for _, beams in sizes[1:]} == {4}
+    counts = [count for count, _ in sizes]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[-1] < 12
+    assert len(sizes) < max(Decoding().limit(length, None) for length in mask.sum(1).tolist())
+    assert min(len(text.ids) for [text] in texts) < len(sizes)
+
+
+def test_the_engine_shares_the_weights_and_leaves_the_model_alone() -> None:
+    model = build(marian).train()
+    attention = model.config._attn_implementation
+    decoder = engine(model)
+    before = ids_of(decoder.decode(*rows(4), Decoding(), [0] * 4))
+    assert model.training
+    assert model.config._attn_implementation == attention
+    assert ids_of(decoder.decode(*rows(4), Decoding(), [0] * 4)) == before  # no dropout
+    with torch.no_grad():
+        model.final_logits_bias[0, 11] += 100.0
+    [[text], *_] = ids_of(decoder.decode(*rows(4), Decoding(), [0] * 4))
+    assert set(text[:-1]) == {11}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision(family, dtype: torch.dtype) -> None:
+    model = build(family).to(dtype)
+    states, mask = rows(4)
+    for decoding in (Decoding(), Decoding(beams=1), Decoding(sample=True, top_p=0.9)):
+        texts = engine(model).decode(states.to(dtype), mask, decoding, [0] * 4)
+        assert all(text.ids and torch.isfinite(torch.tensor(text.score)) for [text] in texts)
+
+
+def test_a_batch_too_large_for_the_device_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+    states, mask = rows(7)
+    decoder = engine(build(marian))
+    expected = ids_of(decoder.decode(states, mask, Decoding(), list(range(7))))
+    step = paths.TorchPaths.step
+
+    def small(self, tokens: torch.Tensor) -> torch.Tensor:
+        if tokens.shape[0] > 2:
+            raise torch.OutOfMemoryError
+        return step(self, tokens)
+
+    monkeypatch.setattr(paths.TorchPaths, "step", small)
+    assert ids_of(decoder.decode(states, mask, Decoding(), list(range(7)))) == expected
+
+
+def test_an_unknown_engine_is_named_with_the_known_ones() -> None:
+    with pytest.raises(LindaError, match="'warp' is not known: take one of auto, torch"):
+        load("warp", SimpleNamespace(seq2seq=build(marian)))
+    assert load("auto", SimpleNamespace(seq2seq=build(marian))).name == "torch"
+
+
+def test_a_model_that_attends_in_its_own_way_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build(marian)
+    monkeypatch.setattr(type(model), "_can_set_attn_implementation", classmethod(lambda cls: False))
+    with pytest.raises(LindaError, match="MarianMTModel computes attention in its own way"):
+        engine(model)
+
+
+def test_batches_hold_rows_of_like_length_within_the_budget() -> None:
+    lengths = [5, 30, 7, 31, 6, 90, 5]
+    groups = batches(lengths, batch_tokens=64)
+    assert sorted(row for group in groups for row in group) == list(range(7))
+    assert groups == [[5], [3, 1], [2, 4, 0, 6]]  # 90 alone is over the budget; 31 + 30; the short ones
+    assert batches(lengths, batch_tokens=64, paths=4)[1:3] == [[3], [1]]
+    assert batches([], 64) == []
+    with pytest.raises(LindaError, match="batch_tokens=0"):
+        batches([1], 0)
