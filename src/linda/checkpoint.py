@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,7 +59,7 @@ def save_config(config: LindaConfig, folder: Path) -> None:
     """Writes the settings alone anew: what calibration changes."""
     part = folder / (CONFIG_FILE + ".part")
     part.write_text(config.to_json(), encoding="utf-8")
-    os.replace(part, folder / CONFIG_FILE)
+    part.replace(folder / CONFIG_FILE)
 
 
 def start_from_seq2seq(base: str | Path, **settings: Any) -> LindaModel:
@@ -81,7 +80,7 @@ def start_from_seq2seq(base: str | Path, **settings: Any) -> LindaModel:
     return LindaModel(config, seq2seq, tokenizer)
 
 
-def _ensure_mask_token(tokenizer: PreTrainedTokenizerBase, seq2seq: PreTrainedModel) -> str:
+def _ensure_mask_token(tokenizer: Any, seq2seq: Any) -> str:
     """BART has a mask token, T5 has sentinels; any other base gets a token of its own."""
     if tokenizer.mask_token is not None:
         return str(tokenizer.mask_token)
@@ -106,8 +105,7 @@ def _local_folder(path: str | Path) -> Path:
         return Path(snapshot_download(str(path), allow_patterns=["*.json", "*.txt", "*.safetensors", "*.spm"]))
     except Exception as error:
         raise LindaError(
-            f"there is no folder {str(path)!r}, and it could not be fetched from the hub "
-            f"({type(error).__name__})"
+            f"there is no folder {str(path)!r}, and it could not be fetched from the hub ({type(error).__name__})"
         ) from error
 
 
@@ -127,13 +125,18 @@ def _empty_seq2seq(base: dict[str, Any]) -> PreTrainedModel:
     except (KeyError, ValueError) as error:
         raise LindaError(f"{CONFIG_FILE} names no known encoder-decoder ({error})") from error
     with no_init_weights():
-        return AutoModelForSeq2SeqLM.from_config(config)
+        seq2seq = AutoModelForSeq2SeqLM.from_config(config)
+    seq2seq.tie_weights()  # which is skipped where no weights are drawn
+    return seq2seq
 
 
 def _load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
-    from transformers import AutoTokenizer
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+    # tokenizer.json says all; only a tokenizer that has none needs its own class found for it.
+    loader = PreTrainedTokenizerFast if (folder / "tokenizer.json").is_file() else AutoTokenizer
     try:
-        return AutoTokenizer.from_pretrained(folder)
-    except (OSError, ValueError, ImportError) as error:
-        raise LindaError(f"{folder}: the tokenizer cannot be loaded ({str(error).splitlines()[0]})") from error
+        return loader.from_pretrained(folder)
+    except Exception as error:  # `tokenizers` has no exception of its own for a damaged file
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise LindaError(f"{folder}: the tokenizer cannot be loaded ({reason})") from error

@@ -45,6 +45,7 @@ class Corpus:
 
     main: list[str]
     mixed_in: dict[str, float] = field(default_factory=dict)
+    held_out: int = 0  # sentences at the head of the main files that training never sees
 
     @classmethod
     def parse(cls, sources: Iterable[str]) -> Corpus:
@@ -65,9 +66,17 @@ class Corpus:
             raise LindaError("the shares of mixed-in files must be above 0 and sum to less than 1")
         return corpus
 
+    def hold_out(self, count: int) -> list[str]:
+        """Takes the first sentences of the main files away from training."""
+        self.held_out = count
+        return list(itertools.islice(self._main_sentences(), count))
+
+    def _main_sentences(self) -> Iterator[str]:
+        return itertools.chain.from_iterable(map(read_sentences, self.main))
+
     def epoch(self, seed: int, epoch: int) -> Iterator[str]:
         """Every sentence of the main files once, those of the others strewn among them."""
-        main = itertools.chain.from_iterable(map(read_sentences, self.main))
+        main = itertools.islice(self._main_sentences(), self.held_out, None)
         if not self.mixed_in:
             yield from main
             return
@@ -132,12 +141,19 @@ def mask_words(text: str, probability: float, mask_token: str, rng: Rng) -> str:
     return " ".join(mask_token if is_masked else word for word, is_masked in zip(words, masked, strict=True))
 
 
+# Emoji, CJK, kana, Cyrillic, Greek, arrows and mathematics, ASCII's symbols.
+_RARE_BLOCKS = (
+    (0x1F300, 0x1F64F), (0x4E00, 0x9FA5), (0x3041, 0x3096), (0x0410, 0x0450),
+    (0x03B1, 0x03CA), (0x2190, 0x2300), (0x21, 0x30), (0x5B, 0x60),
+)  # fmt: skip
+
+
 def restyle(text: str, rng: Rng) -> str:
     """The sentence as people who are not Wikipedia would write it.
 
     A model that has only seen whole, capitalised sentences with a full stop repeats itself where one is missing.
     """
-    style = rng.integers(5)
+    style = rng.integers(6)
     if style == 0:
         return text.rstrip(".!? ") or text
     if style == 1:
@@ -150,7 +166,19 @@ def restyle(text: str, rng: Rng) -> str:
         start = int(rng.integers(0, max(1, len(words) - length + 1)))
         phrase = " ".join(words[start : start + length])
         return _tokens_apart(phrase.lower()) if rng.random() < 0.5 else phrase
+    if style == 4:
+        return _with_rare_characters(text, rng)
     return re.sub(r"[^\w\s']+", "", text).strip() or text
+
+
+def _with_rare_characters(text: str, rng: Rng) -> str:
+    """Curly quotes, and a word or two in characters that have no piece of their own and go byte by byte."""
+    words = text.replace("'", "’").split()
+    for _ in range(int(rng.integers(1, 3))):
+        first, last = _RARE_BLOCKS[rng.integers(len(_RARE_BLOCKS))]
+        word = "".join(chr(code) for code in rng.integers(first, last, size=rng.integers(1, 4)))
+        words.insert(int(rng.integers(0, len(words) + 1)), word)
+    return " ".join(words)
 
 
 def _tokens_apart(text: str) -> str:

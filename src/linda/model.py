@@ -87,9 +87,10 @@ class LindaOutput:
 class LindaModel(nn.Module):
     """An encoder-decoder of `transformers` that can also read two texts at once."""
 
-    def __init__(
-        self, config: LindaConfig, seq2seq: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
-    ) -> None:
+    seq2seq: Any  # a PreTrainedModel; its families agree on their methods, but not by type
+    tokenizer: Any  # a PreTrainedTokenizerBase, whose calls take what no signature says
+
+    def __init__(self, config: LindaConfig, seq2seq: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         super().__init__()
         self.config = config
         self.seq2seq = seq2seq
@@ -164,7 +165,7 @@ class LindaModel(nn.Module):
         from transformers.modeling_outputs import BaseModelOutput
 
         logits = self.seq2seq(
-            encoder_outputs=BaseModelOutput(last_hidden_state=mixed),
+            encoder_outputs=BaseModelOutput(mixed),
             attention_mask=mask,
             decoder_input_ids=self.seq2seq.prepare_decoder_input_ids_from_labels(labels=targets),
             use_cache=False,
@@ -203,8 +204,7 @@ class LindaModel(nn.Module):
             log_p_a=log_p_a,
             log_p_b=log_p_b,
             loss_per_token=per_pair.detach().sum() / tokens.sum(),
-            state_norm=(norms_a.detach().sqrt().sum() + norms_b.detach().sqrt().sum())
-            / (mask_a.sum() + mask_b.sum()),
+            state_norm=(norms_a.detach().sqrt().sum() + norms_b.detach().sqrt().sum()) / (mask_a.sum() + mask_b.sum()),
         )
 
     def _noised(self, states: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -228,7 +228,7 @@ class LindaModel(nn.Module):
     ) -> Tensor:
         """Token ids (B, T) by `transformers`' own `generate`: from mixed states and mask, or from texts a and b.
 
-        The reference that the engines are held to. Any argument of `generate` is passed on; beam search of 4 by default.
+        The reference that the engines are held to. Any argument of `generate` is passed on; 4 beams by default.
         """
         from transformers.modeling_outputs import BaseModelOutput
 
@@ -238,11 +238,12 @@ class LindaModel(nn.Module):
             raise LindaError("generate takes either mixed states with their mask, or texts=(a, b)")
         if texts is not None:
             states, mask = self.mix_texts(*texts, alpha=alpha)
-        assert states is not None and mask is not None
+        assert states is not None
+        assert mask is not None
         # The length limit grows with L̃: the longest row's serves the whole batch.
         settings = Decoding().generate_kwargs(self.seq2seq, int(mask.sum(1).max())) | decoding
         return self.seq2seq.generate(
-            encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, **settings
+            encoder_outputs=BaseModelOutput(states), attention_mask=mask, **settings
         )
 
     def mix_texts(self, a: list[str], b: list[str], alpha: float | list[float]) -> tuple[Tensor, Tensor]:

@@ -74,9 +74,7 @@ class RunFolder:
 
         moments = load_file(self._checkpoint(self.last_step) / "optimizer.safetensors")
         for name, parameter in _trained(model):
-            optimizer.state[parameter] = {
-                key: moments[f"{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq")
-            }
+            optimizer.state[parameter] = {key: moments[f"{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq")}
 
     def log(self, tensorboard: bool = False) -> TrainingLog:
         return TrainingLog(self.folder, self.last_step, tensorboard)

@@ -6,13 +6,14 @@ checkpoints that a run is resumed from.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,17 +22,22 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from linda.corpus import Corpus, PairBatch, PairSampler
+from linda.corpus import Corpus, PairBatch, PairSampler, read_sentences
 from linda.errors import LindaError
 from linda.model import LindaModel
 from linda.runstate import RunFolder
 from linda.validation import validate
+
+_VALIDATION_SENTENCES = 256  # half of them first texts, half second ones
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
     """All that decides what a run computes. Defaults are the paper's (§4); presets below."""
 
+    corpus: tuple[str, ...] = ()  # sources as `Corpus.parse` reads them
+    validation: str | None = None  # a file of held-out sentences; without one, the first of the corpus are held out
+    hold_out: int = 100
     base: str = "facebook/bart-large"
     steps: int = 125_000  # a million pairs in minibatches of 8
     pairs: int = 8  # M, pairs in a minibatch of one process
@@ -94,18 +100,13 @@ def learning_rate(step: int, settings: TrainingSettings) -> float:
     return settings.learning_rate * rise * fall
 
 
-def train(
-    settings: TrainingSettings,
-    corpus: Corpus,
-    output: Path,
-    held_out: list[str],
-    *,
-    resume: bool = False,
-    tensorboard: bool = False,
-) -> Path:
-    """Trains until `settings.steps`; returns the model's folder. Ctrl-C saves a checkpoint and raises Interrupted."""
+def train(settings: TrainingSettings, output: Path, *, resume: bool = False, tensorboard: bool = False) -> LindaModel:
+    """Trains until `settings.steps` and writes the model's folder. Ctrl-C saves a checkpoint and raises Interrupted."""
     from accelerate import Accelerator
     from accelerate.utils import set_seed
+
+    corpus = Corpus.parse(settings.corpus)
+    held_out = held_out_sentences(settings, corpus)
 
     accelerator = Accelerator(mixed_precision=_precision(settings.precision))
     is_main = accelerator.is_main_process
@@ -118,16 +119,12 @@ def train(
     model = run.load_model() if run.last_step else start_model(settings)
     _apply(settings, model)
     weights = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(
-        weights, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
-    )
+    optimizer = torch.optim.AdamW(weights, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
     if run.last_step:
         run.load_optimizer(model, optimizer)
     parallel, optimizer = accelerator.prepare(model, optimizer)
 
-    sampler = pair_sampler(
-        model, corpus, settings, rank=accelerator.process_index, ranks=accelerator.num_processes
-    )
+    sampler = pair_sampler(model, corpus, settings, rank=accelerator.process_index, ranks=accelerator.num_processes)
     minibatches = (batch for _, batch in sampler.batches(run.last_step * settings.accumulate))
     bar = tqdm(
         total=settings.steps,
@@ -163,11 +160,12 @@ def train(
         if step < settings.steps:
             _checkpoint(accelerator, run, model, optimizer, step)
             raise Interrupted(output, step)
+    model.eval()
     if is_main:
-        model.eval().save_pretrained(output)
+        model.save_pretrained(output)
     accelerator.wait_for_everyone()
     accelerator.end_training()
-    return output
+    return model
 
 
 class Interrupted(LindaError):
@@ -185,6 +183,13 @@ def start_model(settings: TrainingSettings) -> LindaModel:
     if config.is_file() and '"model_type": "linda"' in config.read_text(encoding="utf-8"):
         return LindaModel.from_pretrained(settings.base)
     return LindaModel.from_seq2seq(settings.base)
+
+
+def held_out_sentences(settings: TrainingSettings, corpus: Corpus) -> list[str]:
+    """Sentences to validate on: of a file of their own, or the first of the corpus, which training then skips."""
+    if settings.validation:
+        return list(itertools.islice(read_sentences(settings.validation), _VALIDATION_SENTENCES))
+    return corpus.hold_out(settings.hold_out)
 
 
 def pair_sampler(
@@ -216,8 +221,7 @@ def pair_sampler(
 def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
     """The settings an unfinished run was begun with; only its length may be changed."""
     stored = RunFolder(output).settings()
-    known = {f.name for f in fields(TrainingSettings)}
-    settings = TrainingSettings(**{name: value for name, value in stored.items() if name in known})
+    settings = TrainingSettings(**stored | {"corpus": tuple(stored["corpus"])})
     return replace(settings, steps=steps) if steps else settings
 
 
@@ -251,7 +255,7 @@ def _update(
         tokens += batch.tokens * accelerator.num_processes
         is_whole = part == settings.accumulate - 1
         key = [settings.seed, step, part, accelerator.process_index]
-        with _own_randomness(key), accelerator.no_sync(model) if not is_whole else _nothing():
+        with _own_randomness(key), nullcontext() if is_whole else accelerator.no_sync(model):
             output = model(**batch.to(accelerator.device))
             accelerator.backward(output.loss / settings.accumulate)
         for name in ("loss", "reconstruction", "penalty", "loss_per_token", "state_norm"):
@@ -286,11 +290,6 @@ def _own_randomness(key: list[int]) -> Iterator[None]:
     with torch.random.fork_rng(devices):
         torch.manual_seed(int.from_bytes(json.dumps(key).encode(), "little") % (2**63))
         yield
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
 
 
 class _Stop:

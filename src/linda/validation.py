@@ -23,8 +23,8 @@ def validate(model: LindaModel, sentences: list[str]) -> dict[str, Any]:
     model.eval()
     half = len(sentences) // 2
     pairs = sorted(zip(sentences[:half], sentences[half : 2 * half], strict=True), key=lambda p: len(p[0]))
-    losses = {alpha: 0.0 for alpha in RATIOS}
-    tokens = {alpha: 0.0 for alpha in RATIOS}
+    losses = dict.fromkeys(RATIOS, 0.0)
+    tokens = dict.fromkeys(RATIOS, 0.0)
     precisions: dict[float, list[float]] = {1.0: [], 0.0: []}
     with torch.inference_mode():
         for start in range(0, half, _BATCH):

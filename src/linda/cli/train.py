@@ -1,0 +1,97 @@
+"""`linda train`."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from linda.errors import LindaError
+
+_HELP = {
+    "validation": "File of held-out sentences; without one, the first of the corpus are held out.",
+    "hold_out": "How many of them.",
+    "base": "Encoder-decoder to start from: a folder, a name on the hub, or a LINDA model to train further.",
+    "steps": "Updates.",
+    "pairs": "Pairs in a minibatch of one process.",
+    "accumulate": "Minibatches in an update.",
+    "learning_rate": "Rate after the warm-up.",
+    "warmup": "Updates in which the rate rises from 0.",
+    "decay": "Share of the run, at its end, in which the rate falls to 0.",
+    "weight_decay": "AdamW's.",
+    "clip": "Largest norm of the gradient; 0 clips nothing.",
+    "dropout": "In place of the base's own.",
+    "mask_probability": "Share of words that are masked.",
+    "norm_penalty": "λ: weight of the states' squared norms.",
+    "noise": "Standard deviation of the noise on the states.",
+    "noise_scale": "The same as a share of each state's norm.",
+    "restyled": "Share of sentences put in lower case, without full stop, cut off …",
+    "middle": "α ~ Beta(m, m): 1 is uniform, more draws from the middle.",
+    "max_length": "Tokens beyond which a sentence is cut.",
+    "window": "Sentences held in memory and shuffled at a time.",
+    "precision": "auto, no, bf16 or fp16.",
+    "seed": "Of masks, pairs, ratios, noise and dropout.",
+    "validate_every": "Updates between two validations.",
+    "checkpoint_every": "Updates between two checkpoints.",
+}
+
+
+def _with_setting_options(function: Any) -> Any:
+    """One option per field of TrainingSettings. The types stand here so that --help need not import torch."""
+    whole = {"hold_out", "steps", "pairs", "accumulate", "warmup", "max_length", "window", "seed"}
+    whole |= {"validate_every", "checkpoint_every"}
+    words = {"validation", "base", "precision"}
+    for name, text in reversed(_HELP.items()):
+        kind: Any = int if name in whole else str if name in words else float
+        flag = "--" + name.replace("_", "-")
+        function = click.option(flag, name, type=kind, help=text + " [preset's]")(function)
+    return function
+
+
+@click.command()
+@click.argument("corpus", nargs=-1)
+@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Model folder to write.")
+@click.option(
+    "--preset",
+    type=click.Choice(["paper", "small"]),
+    default="small",
+    show_default=True,
+    help="paper: BART-large with the paper's every hyperparameter; small: the embedded model's.",
+)
+@click.option("--resume", is_flag=True, help="Go on from the last checkpoint, with the settings it was begun with.")
+@click.option("--no-calibration", is_flag=True, help="Leave the map from ratio asked for to ratio mixed as it is.")
+@click.option("--tensorboard", is_flag=True, help="Log for TensorBoard too (pip install 'linda[tensorboard]').")
+@_with_setting_options
+def command(
+    corpus: tuple[str, ...],
+    output: Path,
+    preset: str,
+    resume: bool,
+    no_calibration: bool,
+    tensorboard: bool,
+    **given: Any,
+) -> None:
+    """Train a LINDA model on plain sentences, without any label.
+
+    CORPUS is one or more files, one sentence a line (.txt, .jsonl with a field "text"; .gz and .xz too), or hub:NAME
+    for a data set of the hub. FILE=0.25 mixes a file in so that a quarter of all sentences come from it.
+
+    \b
+    linda train wiki.txt.xz reviews.txt.gz=0.2 --base Helsinki-NLP/opus-mt-fr-en --output my-model
+    linda train wiki.txt.xz --preset paper --output linda-bart-large
+    accelerate launch --num-processes 8 -m linda train wiki.txt.xz --preset paper --output linda-bart-large
+
+    Ctrl-C saves a checkpoint; the same command with --resume goes on as if never stopped. The log, the settings and
+    the checkpoints are in OUTPUT.training, the model is in OUTPUT.
+    """
+    from linda.training import PRESETS, resumed_settings, train
+
+    asked = {name: value for name, value in given.items() if value is not None}
+    if resume:
+        if corpus or set(asked) - {"steps"}:
+            names = ", ".join(["CORPUS"] * bool(corpus) + sorted(set(asked) - {"steps"}))
+            raise LindaError(f"--resume keeps the settings of the run; only --steps may change, not {names}")
+        settings = resumed_settings(output, asked.get("steps"))
+    else:
+        settings = replace(PRESETS[preset], corpus=corpus, **asked)
+    train(settings, output, resume=resume, tensorboard=tensorboard)
