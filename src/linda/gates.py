@@ -1,0 +1,118 @@
+"""Which new texts are kept. Each gate has a name, a switch and a count.
+
+copies      the row is one of its parents again, though the ratio asked for something between them
+duplicates  the row is already there, among the originals or the rows made before it
+runaway     no words at all, far more words than both parents have, or the same words over and over
+drift       hardly a content word of it stands in either parent: fluent, but about something else
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from hashlib import blake2b
+
+from linda.measures import repeated_trigram_rate, words
+
+# A text may be longer than both parents, not twice as long; the constant leaves room for very short parents.
+_RUNAWAY_FACTOR, _RUNAWAY_WORDS = 2.0, 10
+_LOOP_RATE = 0.4  # of its trigrams said before, more than the parents do
+
+# Below this share of content words from the parents a text is about something else. An honest interpolation
+# of a question and a statement may bring a third of its words from neither.
+_DRIFT_SHARE = 0.25
+
+# English words that say nothing about the subject: any two sentences share some.
+_FUNCTION_WORDS = frozenset(
+    words(
+        """a about after all also am an and any are aren't as at be because been before being but by can can't could
+        couldn't did didn't do does doesn't doing don't down during each few for from further had has have having he
+        he's her here hers him his how i i'd i'll i'm i've if in into is isn't it it's its itself just me more most my
+        n't no nor not now of off on once only or other our out over own s same she she's should so some such t than
+        that that's the their them then there there's these they they're this those through to too under until up very
+        was wasn't we we're were what what's when where which while who who's whom why will with won't would wouldn't
+        you you're your"""
+    )
+)
+
+
+@dataclass(frozen=True)
+class Gates:
+    """Which gates are closed to bad rows; all are by default."""
+
+    copies: bool = True
+    duplicates: bool = True
+    runaway: bool = True
+    drift: bool = True
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [gate.name for gate in fields(cls)]
+
+    def rejected_by(self, new: "Example", first: "Example", second: "Example | None", between: bool) -> str | None:
+        """The gate that stops this new row, judged by itself and its parents; None lets it pass.
+
+        between: whether something other than a copy of a parent was asked for. Duplicates are not judged here:
+        they need the rows before this one.
+        """
+        parents = [first] if second is None else [first, second]
+        columns = [
+            (text, [parent[number] for parent in parents]) for number, text in enumerate(new)
+        ]  # each text with its own parents
+        if self.runaway and any(_is_runaway(text, sources) for text, sources in columns):
+            return "runaway"
+        if self.copies and between and any(same_example(new, parent) for parent in parents):
+            return "copies"
+        if self.drift and any(_has_drifted(text, sources) for text, sources in columns):
+            return "drift"
+        return None
+
+
+# The texts of one row: one, or the two of a pair task.
+Example = tuple[str, ...]
+
+
+class Seen:
+    """The examples that are there already, as 64-bit hashes: a million rows take some 60 MB."""
+
+    def __init__(self, examples: Iterable[Example] = ()) -> None:
+        self._keys = {_key(example) for example in examples}
+
+    def __contains__(self, example: Example) -> bool:
+        return _key(example) in self._keys
+
+    def add(self, example: Example) -> None:
+        self._keys.add(_key(example))
+
+    def update(self, other: "Seen") -> None:
+        self._keys |= other._keys
+
+
+def same_example(first: Example, second: Example) -> bool:
+    return _folded(first) == _folded(second)
+
+
+def _folded(example: Example) -> list[str]:
+    """Without case, spaces and punctuation; a text that has nothing else stays as it is."""
+    return ["".join(words(text)) or text.strip() for text in example]
+
+
+def _key(example: Example) -> int:
+    digest = blake2b("\0".join(_folded(example)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def _is_runaway(text: str, parents: list[str]) -> bool:
+    length = len(words(text))
+    longest = max(len(words(parent)) for parent in parents)
+    if not text.strip() or (length == 0 < longest):
+        return True
+    if length > _RUNAWAY_FACTOR * longest + _RUNAWAY_WORDS:
+        return True
+    return repeated_trigram_rate(text) > _LOOP_RATE + max(repeated_trigram_rate(parent) for parent in parents)
+
+
+def _has_drifted(text: str, parents: list[str]) -> bool:
+    content = set(words(text)) - _FUNCTION_WORDS
+    if not content:
+        return False
+    known = {word for parent in parents for word in words(parent)}
+    return len(content & known) < _DRIFT_SHARE * len(content)
