@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -103,12 +104,19 @@ def learning_rate(step: int, settings: TrainingSettings) -> float:
 def train(settings: TrainingSettings, output: Path, *, resume: bool = False, tensorboard: bool = False) -> LindaModel:
     """Trains until `settings.steps` and writes the model's folder. Ctrl-C saves a checkpoint and raises Interrupted."""
     from accelerate import Accelerator
-    from accelerate.utils import set_seed
+    from accelerate.utils import DistributedDataParallelKwargs, set_seed
 
     corpus = Corpus.parse(settings.corpus)
     held_out = held_out_sentences(settings, corpus)
 
-    accelerator = Accelerator(mixed_precision=_precision(settings.precision))
+    # Accelerate takes several processes on a CPU for one another's strangers unless it is told where they run.
+    on_cpu = "LOCAL_RANK" in os.environ and not torch.accelerator.is_available()
+    accelerator = Accelerator(
+        mixed_precision=_precision(settings.precision),
+        cpu=on_cpu,
+        # Some families hold weights that never learn (Marian's position tables).
+        kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
+    )
     is_main = accelerator.is_main_process
     run = RunFolder(output)
     if is_main:

@@ -79,7 +79,8 @@ def command(
     \b
     linda train wiki.txt.xz reviews.txt.gz=0.2 --base Helsinki-NLP/opus-mt-fr-en --output my-model
     linda train wiki.txt.xz --preset paper --output linda-bart-large
-    accelerate launch --num-processes 8 -m linda train wiki.txt.xz --preset paper --output linda-bart-large
+    accelerate launch --multi-gpu -m linda train wiki.txt.xz --preset paper --output linda-bart-large
+    torchrun --nproc-per-node 2 -m linda train wiki.txt.xz --base my-base --output my-model  (two CPU processes)
 
     Ctrl-C saves a checkpoint; the same command with --resume goes on as if never stopped. The log, the settings and
     the checkpoints are in OUTPUT.training, the model is in OUTPUT.

@@ -1,0 +1,255 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from linda.cli import main
+from linda.errors import LindaError
+from linda.model import LindaModel
+from linda.training import PRESETS, TrainingSettings, learning_rate, resumed_settings, train
+
+SENTENCES = [
+    f"{who} {did} {where}"
+    for who in ("the cat", "the old dog", "a small man", "the woman", "who")
+    for did in ("sat", "ran", "was", "saw the river and sat")
+    for where in ("in the city", "on the red river", "in the old city of the man")
+]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> str:
+    path = tmp_path / "corpus.txt"
+    path.write_text("".join(sentence + "\n" for sentence in SENTENCES))
+    return str(path)
+
+
+@pytest.fixture
+def settings(corpus: str, tiny_base_folder: Path) -> TrainingSettings:
+    return TrainingSettings(
+        corpus=(corpus,),
+        hold_out=8,
+        base=str(tiny_base_folder),
+        steps=8,
+        pairs=4,
+        learning_rate=3e-3,
+        warmup=2,
+        decay=0.5,
+        dropout=0.1,
+        noise_scale=0.1,
+        validate_every=4,
+        checkpoint_every=3,
+    )
+
+
+def _log(output: Path) -> list[dict[str, Any]]:
+    lines = output.with_name(output.name + ".training").joinpath("log.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def _losses(output: Path) -> dict[int, float]:
+    return {entry["step"]: entry["loss"] for entry in _log(output) if "loss" in entry}
+
+
+def _changed(settings: TrainingSettings, **changes: Any) -> TrainingSettings:
+    return TrainingSettings(**{**vars(settings), **changes})
+
+
+class TestLearningRate:
+    def test_rises_holds_and_falls(self) -> None:
+        settings = TrainingSettings(steps=100, learning_rate=1.0, warmup=10, decay=0.2)
+        assert learning_rate(0, settings) == pytest.approx(0.1)
+        assert learning_rate(9, settings) == learning_rate(79, settings) == 1.0
+        assert learning_rate(90, settings) == pytest.approx(0.5)
+        assert learning_rate(99, settings) == pytest.approx(0.05)
+
+    def test_the_papers_is_fixed(self) -> None:
+        assert {learning_rate(step, PRESETS["paper"]) for step in (0, 60_000, 124_999)} == {1e-5}
+
+
+def test_the_paper_preset_is_the_papers() -> None:
+    """§4: BART-large, a million pairs, batch 8, Adam at a fixed 1e-5, p_mask 0.1, λ 0.001, noise 0.001."""
+    paper = PRESETS["paper"]
+    assert paper.base == "facebook/bart-large"
+    assert paper.steps * paper.pairs == 1_000_000
+    assert (paper.pairs, paper.learning_rate, paper.weight_decay, paper.warmup, paper.decay) == (8, 1e-5, 0, 0, 0)
+    assert (paper.mask_probability, paper.norm_penalty, paper.noise, paper.noise_scale) == (0.1, 0.001, 0.001, 0)
+    assert (paper.restyled, paper.middle) == (0, 1)
+
+
+class TestTrain:
+    def test_learns_and_writes_a_model(self, settings: TrainingSettings, tmp_path: Path) -> None:
+        output = tmp_path / "model"
+        train(_changed(settings, steps=60, decay=0.0, dropout=0.0, noise_scale=0.0), output)
+        losses = [entry["loss_per_token"] for entry in _log(output) if "loss" in entry]
+        assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
+        model = LindaModel.from_pretrained(output)
+        assert model.config.noise_scale == 0.0
+        assert {path.name for path in output.iterdir()} >= {"config.json", "model.safetensors", "tokenizer.json"}
+
+    def test_validates_with_the_figures_that_matter(self, settings: TrainingSettings, tmp_path: Path) -> None:
+        train(settings, tmp_path / "model")
+        reports = [entry["validation"] for entry in _log(tmp_path / "model") if "validation" in entry]
+        assert len(reports) == 2
+        assert set(reports[0]["loss_per_token"]) == {"0.0", "0.25", "0.5", "0.75", "1.0"}
+        assert 0 <= reports[0]["precision_a"] <= 1
+        figures = _log(tmp_path / "model")[0]
+        assert {"sigma", "state_norm", "learning_rate", "tokens_per_second"} <= set(figures)
+
+    def test_accumulating_four_small_minibatches_counts_them_all(
+        self, settings: TrainingSettings, tmp_path: Path
+    ) -> None:
+        train(_changed(settings, accumulate=3, steps=2), tmp_path / "model")
+        assert len(_losses(tmp_path / "model")) == 2
+
+    def test_dropout_is_as_asked(self, settings: TrainingSettings, tmp_path: Path) -> None:
+        model = train(_changed(settings, dropout=0.0, steps=1), tmp_path / "model")
+        assert model.seq2seq.model.encoder.layers[0].dropout == 0.0
+
+    def test_a_loss_that_is_no_number_stops_the_run(self, settings: TrainingSettings, tmp_path: Path) -> None:
+        with pytest.raises(LindaError, match="learning-rate"):
+            train(_changed(settings, learning_rate=1e30, clip=0.0, steps=20, decay=0.0), tmp_path / "model")
+
+
+class TestResume:
+    def test_goes_on_as_if_never_stopped(self, settings: TrainingSettings, tmp_path: Path) -> None:
+        """Stopped after a checkpoint and begun again: the same losses, with dropout and noise, and the same weights."""
+        whole = train(settings, tmp_path / "whole")
+        folder = tmp_path / "parts"
+        with pytest.raises(LindaError, match="stopped after step 5"):
+            _train_and_interrupt(settings, folder, after=5)
+        parts = train(resumed_settings(folder, None), folder, resume=True)
+        assert _losses(folder) == _losses(tmp_path / "whole")
+        for name, tensor in whole.state_dict().items():
+            assert torch.equal(tensor, parts.state_dict()[name]), name
+
+    def test_after_a_kill_only_steps_past_the_checkpoint_are_done_again(
+        self, settings: TrainingSettings, tmp_path: Path
+    ) -> None:
+        train(settings, tmp_path / "whole")
+        folder = tmp_path / "killed"
+        run = _start(settings, folder, tmp_path)
+        _wait_for(folder.with_name("killed.training") / "step-0000003", run)
+        run.kill()
+        run.wait()
+        train(resumed_settings(folder, None), folder, resume=True)
+        assert _losses(folder) == _losses(tmp_path / "whole")
+
+    def test_may_go_on_for_longer(self, settings: TrainingSettings, tmp_path: Path) -> None:
+        train(settings, tmp_path / "model")
+        train(resumed_settings(tmp_path / "model", 10), tmp_path / "model", resume=True)
+        assert max(_losses(tmp_path / "model")) == 10
+
+    def test_an_earlier_run_is_not_overwritten(self, settings: TrainingSettings, tmp_path: Path) -> None:
+        train(_changed(settings, steps=1), tmp_path / "model")
+        with pytest.raises(LindaError, match="--resume"):
+            train(settings, tmp_path / "model")
+
+    def test_nothing_to_resume(self, settings: TrainingSettings, tmp_path: Path) -> None:
+        with pytest.raises(LindaError, match="no checkpoint"):
+            train(settings, tmp_path / "model", resume=True)
+        with pytest.raises(LindaError, match="no run to resume"):
+            resumed_settings(tmp_path / "nothing", None)
+
+
+class TestCommandLine:
+    def test_trains_from_its_options(self, corpus: str, tiny_base_folder: Path, tmp_path: Path) -> None:
+        output = tmp_path / "model"
+        arguments = ["train", corpus, "-o", str(output), "--base", str(tiny_base_folder)]
+        arguments += ["--steps", "2", "--pairs", "4", "--hold-out", "4", "--no-calibration"]
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 0, result.output
+        assert LindaModel.from_pretrained(output).config.mask_probability == PRESETS["small"].mask_probability
+        assert resumed_settings(output, None).steps == 2
+
+    @pytest.mark.parametrize(
+        ("arguments", "expected"),
+        [
+            (["missing.txt", "--base", "BASE"], "missing.txt"),
+            ([], "at least one file"),
+            (["CORPUS"], "--base"),
+            (["CORPUS", "--base", "BASE", "--steps", "0"], "steps is 0"),
+            (["CORPUS", "--base", "BASE", "--precision", "int3"], "int3"),
+            (["CORPUS", "--resume"], "CORPUS"),
+        ],
+    )
+    def test_bad_input_is_one_line(
+        self, arguments: list[str], expected: str, corpus: str, tiny_base_folder: Path, tmp_path: Path
+    ) -> None:
+        names = {"CORPUS": corpus, "BASE": str(tiny_base_folder)}
+        arguments = [names.get(argument, argument) for argument in arguments]
+        result = CliRunner().invoke(main, ["train", *arguments, "-o", str(tmp_path / "model")])
+        assert result.exit_code == 2
+        assert expected in result.stderr
+        assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(settings: TrainingSettings, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    run = _start(_changed(settings, steps=100_000), folder, tmp_path)
+    _wait_for(folder.with_name("model.training") / "step-0000003", run)
+    run.send_signal(signal.SIGINT)
+    _, errors = run.communicate(timeout=60)
+    assert "--resume" in errors
+    last = max(_losses(folder))
+    assert (folder.with_name("model.training") / f"step-{last:07d}" / "model" / "config.json").is_file()
+
+
+def test_two_processes_train_one_model(settings: TrainingSettings, tmp_path: Path) -> None:
+    """The same command under torchrun: pairs are shared out, and the processes end as one model."""
+    output = tmp_path / "model"
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*launcher, "-m", "linda", "train", *_options(settings, output)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert sorted(_losses(output)) == list(range(1, settings.steps + 1))
+    alone = tmp_path / "alone"
+    train(settings, alone)
+    assert _losses(alone) != _losses(output)  # one process alone sees other pairs
+    LindaModel.from_pretrained(output)
+
+
+def _options(settings: TrainingSettings, output: Path) -> list[str]:
+    given = {name: value for name, value in vars(settings).items() if name != "corpus" and value is not None}
+    options = [part for name, value in given.items() for part in ("--" + name.replace("_", "-"), str(value))]
+    return [*settings.corpus, "--output", str(output), "--no-calibration", *options]
+
+
+def _start(settings: TrainingSettings, output: Path, folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "linda", "train", *_options(settings, output)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def _wait_for(path: Path, run: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not path.exists():
+        if run.poll() is not None:
+            break  # it was quicker than we looked
+        assert time.monotonic() < deadline, f"{path} never came"
+        time.sleep(0.02)
+
+
+def _train_and_interrupt(settings: TrainingSettings, output: Path, after: int) -> None:
+    """Sends Ctrl-C to this very process once `after` steps are in the log."""
+    import linda.runstate
+
+    write = linda.runstate.TrainingLog.write
+
+    def write_and_interrupt(log: linda.runstate.TrainingLog, figures: dict[str, Any]) -> None:
+        write(log, figures)
+        if figures["step"] == after and "loss" in figures:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linda.runstate.TrainingLog, "write", write_and_interrupt)
+        train(settings, output)
