@@ -163,9 +163,10 @@ class TestCommandLine:
     def test_trains_from_its_options(self, corpus: str, tiny_base_folder: Path, tmp_path: Path) -> None:
         output = tmp_path / "model"
         arguments = ["train", corpus, "-o", str(output), "--base", str(tiny_base_folder)]
-        arguments += ["--steps", "2", "--pairs", "4", "--hold-out", "4", "--no-calibration"]
+        arguments += ["--steps", "2", "--pairs", "4", "--hold-out", "4"]
         result = CliRunner().invoke(main, arguments)
         assert result.exit_code == 0, result.output
+        assert LindaModel.from_pretrained(output).config.calibration[0] == (0.0, 0.0)
         assert LindaModel.from_pretrained(output).config.mask_probability == PRESETS["small"].mask_probability
         assert resumed_settings(output, None).steps == 2
 

@@ -1,12 +1,17 @@
 """`linda train`."""
 
+import os
+import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from linda.errors import LindaError
+
+if TYPE_CHECKING:
+    from linda.training import TrainingSettings
 
 _HELP = {
     "validation": "File of held-out sentences; without one, the first of the corpus are held out.",
@@ -96,3 +101,25 @@ def command(
     else:
         settings = replace(PRESETS[preset], corpus=corpus, **asked)
     train(settings, output, resume=resume, tensorboard=tensorboard)
+    if not no_calibration and os.environ.get("RANK", "0") == "0":
+        _calibrate(output, settings)
+
+
+def _calibrate(output: Path, settings: "TrainingSettings") -> None:
+    """The last step of a training: so that the ratio asked for is the ratio that is measured."""
+    from linda.calibration import fit_calibration
+    from linda.checkpoint import save_config
+    from linda.corpus import Corpus
+    from linda.interpolator import Interpolator
+    from linda.pairs import draw_pairs
+    from linda.training import held_out_sentences
+
+    sentences = held_out_sentences(settings, Corpus.parse(settings.corpus))
+    if len(sentences) < 2:
+        click.echo("linda: no held-out sentences to calibrate on; see `linda calibrate`", err=True)
+        return
+    pairs = draw_pairs(sentences, len(sentences) // 2, settings.seed)
+    interpolator = Interpolator.from_pretrained(output)
+    config = interpolator.model.config
+    config.calibration = fit_calibration(interpolator, pairs, progress=sys.stderr.isatty())
+    save_config(config, output)
