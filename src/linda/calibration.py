@@ -23,9 +23,9 @@ Shares = Mapping[float, float]  # ratio mixed → measured share of a
 
 RAW: Knots = [(0.0, 0.0), (1.0, 1.0)]
 
-_WIDEST_GAP = 0.06  # ratios are added until the share takes no larger step between two of them
+_WIDEST_GAP = 0.08  # ratios are added until the share takes no larger step between two of them
 _NARROWEST_INTERVAL = 1 / 512  # closer ratios mix alike; what jumps between them cannot be made smooth
-_MOST_RATIOS = 32
+_MOST_RATIOS = 24
 _BESIDE_THE_END = 0.005  # where the map leaves a stretch of ratios that all copy the same text
 
 
