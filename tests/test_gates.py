@@ -32,7 +32,7 @@ def test_a_copy_of_a_parent_is_stopped_unless_it_was_asked_for(text: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["", "  ", "?", "the capital of " * 9, "city of the city of the city of the city of the city of"]
+    "text", ["", "  ", "?", "the capital of " * 9, "city of the city of the city of the city of the city of", "o" * 200]
 )
 def test_empty_and_runaway_texts_are_stopped(text: str) -> None:
     assert judge(text) == "runaway"

@@ -6,18 +6,28 @@ from typing import TYPE_CHECKING, Any
 from linda.errors import LindaError
 
 if TYPE_CHECKING:
+    from linda.augmentation import Augmenter as Augmenter
+    from linda.augmentation import augment as augment
+    from linda.file_run import augment_file as augment_file
     from linda.interpolator import Interpolator as Interpolator
+    from linda.losses import soft_cross_entropy as soft_cross_entropy
     from linda.model import LindaConfig as LindaConfig
     from linda.model import LindaModel as LindaModel
+    from linda.plan import Plan as Plan
 
 __version__ = "0.1.0"
 
 # Public names and the rooms they live in. They are imported when first used: `import linda` and
 # `linda --help` must not wait for torch.
 _ROOMS = {
+    "Augmenter": "linda.augmentation",
     "Interpolator": "linda.interpolator",
     "LindaConfig": "linda.model",
     "LindaModel": "linda.model",
+    "Plan": "linda.plan",
+    "augment": "linda.augmentation",
+    "augment_file": "linda.file_run",
+    "soft_cross_entropy": "linda.losses",
 }
 
 __all__ = ["LindaError", "__version__", *_ROOMS]

@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from hashlib import blake2b
 
-from linda.measures import repeated_trigram_rate, words
+from linda.measures import most_repeated_trigram, words
 
-# A text may be longer than both parents, not twice as long; the constant leaves room for very short parents.
-_RUNAWAY_FACTOR, _RUNAWAY_WORDS = 2.0, 10
-_LOOP_RATE = 0.4  # of its trigrams said before, more than the parents do
+# A text may be longer than both parents, not twice as long; the constants leave room for very short parents.
+_RUNAWAY_FACTOR, _RUNAWAY_WORDS, _RUNAWAY_CHARACTERS = 2, 10, 60
 
 # Below this share of content words from the parents a text is about something else. An honest interpolation
 # of a question and a statement may bring a third of its words from neither.
@@ -101,13 +100,15 @@ def _key(example: Example) -> int:
 
 
 def _is_runaway(text: str, parents: list[str]) -> bool:
-    length = len(words(text))
-    longest = max(len(words(parent)) for parent in parents)
-    if not text.strip() or (length == 0 < longest):
+    length, longest = len(words(text)), max(len(words(parent)) for parent in parents)
+    if not text.strip() or length == 0 < longest:
         return True
     if length > _RUNAWAY_FACTOR * longest + _RUNAWAY_WORDS:
         return True
-    return repeated_trigram_rate(text) > _LOOP_RATE + max(repeated_trigram_rate(parent) for parent in parents)
+    if len(text) > _RUNAWAY_FACTOR * max(map(len, parents)) + _RUNAWAY_CHARACTERS:
+        return True
+    loops, usual = most_repeated_trigram(text), max(most_repeated_trigram(parent) for parent in parents)
+    return loops >= 3 and loops > 2 * usual
 
 
 def _has_drifted(text: str, parents: list[str]) -> bool:

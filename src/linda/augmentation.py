@@ -1,0 +1,214 @@
+"""Plan → texts → gates → labels → rows, for lists, pandas and `datasets`. (Files: `linda.file_run`.)
+
+bigger = linda.augment(frame, text="text", label="label", per_row=2)
+"""
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from linda import augmenters
+from linda.augmenters import Augmenter as Method
+from linda.errors import LindaError
+from linda.examples import Examples, Table, read_examples
+from linda.frames import as_table, is_a, joined, joined_lists, known_classes
+from linda.gates import Gates, Seen
+from linda.generation import Chunk, Generator, LabelRule, NewRow
+from linda.labels import MODES, LabelName, check_temperature
+from linda.plan import NoPartnerError, Plan, make_plan
+from linda.records import new_columns
+from linda.teacher import fit_teacher, load_teacher
+from linda.writing import WriteAll, Writer, write_here, write_in_processes
+
+if TYPE_CHECKING:
+    from linda.interpolator import Interpolator
+
+_T = TypeVar("_T")
+
+
+def augment(data: Any, text: str = "text", label: str = "label", *, plan: Plan | None = None, **settings: Any) -> Any:
+    """The originals and new rows between them, in the form that the data came in.
+
+    data: a pandas DataFrame, a `datasets.Dataset`, a `DatasetDict` (only its split "train" is augmented), or parallel
+        lists as {"text": [...], "label": [...]}, which give a list of rows.
+    plan: who meets whom, if it is not to be drawn.
+    settings: any other field of `Augmenter`.
+    """
+    return Augmenter(text, label, **settings).augment(data, plan)
+
+
+@dataclass(frozen=True)
+class Augmenter:
+    """How rows are made, for repeated use: the model is loaded once.
+
+        augmenter = Augmenter(per_row=2, seed=7)
+        bigger = augmenter.augment(frame)
+        dataset.map(augmenter, batched=True, with_indices=True)
+
+    In `datasets.map` a row's partners are the other rows of its batch.
+    """
+
+    text: str = "text"
+    label: str = "label"
+    pair: str | None = None  # the second text column of a pair task
+    # The plan: how many new rows, with which partners, at which ratios.
+    per_row: int = 1
+    total: int | None = None
+    partners: str = "any"  # any, same, different, stratified
+    ratio: str = "uniform"  # uniform, beta:0.4, 0.5, 0.2-0.8
+    seed: int = 0
+    # The texts: LINDA's model and how it mixes, or another method.
+    method: str | Method = "linda"
+    model: "str | Path | Interpolator | None" = None  # None is the embedded one
+    raw_ratio: bool = False  # mix by α itself, uncalibrated, as the paper does
+    # The labels.
+    labels: str = "interpolated"  # interpolated, sharpened, predicted, measured, hard
+    temperature: float = 0.5  # of sharpened labels
+    teacher: Any = None  # of predicted labels: a folder or anything with predict_proba; None is fine-tuned first
+    encoder: str | Path | None = None  # that the teacher is fine-tuned from
+    classes: Sequence[LabelName] | None = None  # the label set, where the data may not show all of it
+    # What is kept.
+    gates: Gates = field(default_factory=Gates)
+    retries: int = 2  # how often a text that a gate stops is written again, by sampling
+    skip_empty: bool = False  # leave out rows without text
+    only_new: bool = False  # without the originals
+    # How it runs. Nothing here changes a row.
+    batch_size: int = 128
+    workers: int = 1
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        if self.labels not in MODES:
+            raise LindaError(f"labels are {', '.join(MODES)}; got {self.labels!r}")
+        check_temperature(self.temperature)
+        for name, least in (("batch_size", 1), ("workers", 1), ("retries", 0)):
+            if getattr(self, name) < least:
+                raise LindaError(f"{name} is {getattr(self, name)}; it must be at least {least}")
+
+    def augment(self, data: Any, plan: Plan | None = None) -> Any:
+        """The originals and new rows, as `linda.augment` says."""
+        if is_a(data, "datasets", "DatasetDict"):
+            if "train" not in data:
+                raise LindaError(f'the DatasetDict has no split "train", only {", ".join(data)}; give one Dataset')
+            return type(data)({**data, "train": self.augment(data["train"], plan)})
+        examples = self.examples(as_table(data), known_classes(data, self.label))
+        for note in examples.notes:
+            warnings.warn(note, stacklevel=2)
+        new = self._new_columns(examples, self.plan(examples) if plan is None else plan)
+        return joined(data, examples, new, self.only_new)
+
+    def __call__(self, batch: dict[str, list[Any]], indices: list[int] | None = None) -> dict[str, list[Any]]:
+        """A batch of `datasets.map(batched=True)`: parallel lists in, longer ones out.
+
+        With `with_indices=True` every batch has ratios of its own, and parents are numbered over the whole data set.
+        """
+        if self.total is not None:
+            raise LindaError("total counts the rows of a whole table; a batch knows per_row only")
+        batch = dict(batch)  # the batch of `datasets` reads its columns late, and is no plain dict
+        examples = self.examples(as_table(batch))
+        first = indices[0] if indices else 0
+        try:
+            plan = self.plan(examples, first=first * self.per_row)
+        except NoPartnerError:  # the last batch of a data set may be a single row
+            plan = Plan.of([])
+        new = self._new_columns(examples, plan)
+        for parent in ("parent_a", "parent_b"):
+            new[parent] = [None if row is None else row + first for row in new[parent]]
+        return new if self.only_new else joined_lists(batch, examples, new)
+
+    # --- the steps, one by one: files take them too ---------------------------------------------------------------
+
+    def examples(self, table: Table, classes: Sequence[LabelName] | None = None) -> Examples:
+        """The table, every row of it checked."""
+        classes = classes if self.classes is None else self.classes
+        return read_examples(table, self.text, self.label, self.pair, skip_empty=self.skip_empty, classes=classes)
+
+    def plan(self, examples: Examples, first: int = 0) -> Plan:
+        return make_plan(
+            examples.labels.codes,
+            per_row=self.per_row,
+            total=self.total,
+            partners=self.partners,
+            ratio=self.ratio,
+            seed=self.seed,
+            first=first,
+        )
+
+    def find_teacher(self, examples: Examples) -> Any:
+        """None where labels are not predicted."""
+        if self.labels != "predicted":
+            return None
+        if self.teacher is None:
+            return fit_teacher(examples, self.encoder, seed=self.seed, progress=self.progress)
+        is_folder = isinstance(self.teacher, str | Path)
+        return load_teacher(self.teacher, examples.labels.names) if is_folder else self.teacher
+
+    def chunks(
+        self, examples: Examples, plan: Plan, teacher: Any, write_all: WriteAll, seen: Seen, start: int = 0
+    ) -> Iterator[Chunk]:
+        """The new rows of the plan from row `start` on, in order. `seen` holds what was there before."""
+        generator = Generator(
+            examples,
+            plan,
+            mixes=self.mixes,
+            label_rule=LabelRule(self.labels, self.temperature, teacher),
+            drop_duplicates=self.gates.duplicates,
+            chunk_size=self.batch_size,
+        )
+        return generator.chunks(write_all, seen, start)
+
+    def writing(self) -> AbstractContextManager[WriteAll]:
+        if self.workers == 1:
+            return write_here(self._writer)
+        if not isinstance(self.method, str) or not isinstance(self.model, str | Path | None):
+            raise LindaError("several workers each load the method themselves: give it (and its model) by name")
+        return write_in_processes(partial(_make_writer, replace(self, workers=1, teacher=None)), self.workers)
+
+    @property
+    def method_name(self) -> str:
+        return self.method if isinstance(self.method, str) else self.method.name
+
+    @property
+    def mixes(self) -> bool:
+        method = self.method
+        return augmenters.find(method).needs_partner if isinstance(method, str) else method.needs_partner
+
+    @cached_property
+    def _writer(self) -> Writer:
+        method = self.method
+        if isinstance(method, str):
+            settings = {"model": self.model, "raw": self.raw_ratio} if method == "linda" else {}
+            method = augmenters.load(method, **settings)
+        return Writer(method, self.gates, self.retries)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the loaded model: `datasets.map` takes the state for its cache's name and sends it to processes."""
+        return {known.name: getattr(self, known.name) for known in fields(self)}
+
+    def _new_columns(self, examples: Examples, plan: Plan) -> dict[str, list[Any]]:
+        rows: list[NewRow] = []
+        if len(plan):
+            plan.check_fits(examples.labels.codes)
+            seen = Seen(example for _, example in examples.scan())
+            with self.writing() as write_all:
+                chunks = self.chunks(examples, plan, self.find_teacher(examples), write_all, seen)
+                rows = [row for chunk in with_progress(chunks, len(plan), self.progress) for row in chunk.rows]
+        return new_columns(examples, rows, self.method_name)
+
+
+def with_progress(chunks: Iterable[Chunk], total: int, progress: bool, start: int = 0) -> Iterator[Chunk]:
+    """Chunks as they come, with a bar of plan rows done, rows per second and the time left."""
+    from tqdm import tqdm
+
+    with tqdm(total=total, initial=start, unit="row", disable=None if progress else True) as bar:
+        for chunk in chunks:
+            yield chunk
+            bar.update(chunk.stop - chunk.start)
+
+
+def _make_writer(augmenter: Augmenter) -> Writer:
+    return augmenter._writer

@@ -1,0 +1,126 @@
+"""`linda augment`: from a labelled table to a bigger, softly labelled one."""
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from linda.errors import LindaError
+
+# The choices stand here too, so that --help needs no heavy import; a test holds them equal.
+PARTNERS = ("any", "same", "different", "stratified")
+LABELS = ("interpolated", "sharpened", "predicted", "measured", "hard")
+GATES = ("copies", "duplicates", "runaway", "drift")
+FORMATS = ("csv", "tsv", "jsonl", "parquet")
+
+
+@click.command()
+@click.argument("source", metavar="IN")
+@click.option("--output", metavar="OUT", help="The file to write; - is standard output.")
+@click.option("--text", default="text", show_default=True, help="Column with the text.")
+@click.option("--label", default="label", show_default=True, help="Column with the label, hard or soft.")
+@click.option("--pair", metavar="COLUMN", help="Second text column, of a pair task.")
+@click.option("--per-row", default=1, show_default=True, type=click.IntRange(1), help="New rows for each original.")
+@click.option("--total", type=click.IntRange(1), help="New rows in all, instead of --per-row.")
+@click.option("--only-new", is_flag=True, help="Write the new rows without the originals.")
+@click.option("--partners", default="any", show_default=True, type=click.Choice(PARTNERS), help="Which rows may meet.")
+@click.option("--ratio", default="uniform", show_default=True, help="uniform, beta:0.4, a constant or a range 0.2-0.8.")
+@click.option("--raw-ratio", is_flag=True, help="Mix by the ratio itself, uncalibrated, as in the paper.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Draws plan and texts.")
+@click.option("--plan", "plan_file", metavar="FILE", help="Follow this plan instead of drawing one.")
+@click.option("--save-plan", metavar="FILE", help="Write the plan (.csv or .jsonl); - prints it. Needs no --output.")
+@click.option("--labels", default="interpolated", show_default=True, type=click.Choice(LABELS), help="Of new rows.")
+@click.option("--temperature", default=0.5, show_default=True, help="T of sharpened labels; 1 changes nothing.")
+@click.option("--teacher", metavar="FOLDER", help="Classifier for predicted labels.  [default: one is fine-tuned]")
+@click.option("--encoder", metavar="FOLDER", help="What the teacher is fine-tuned from.  [default: all-MiniLM-L6-v2]")
+@click.option("--method", default="linda", show_default=True, help="linda, eda, ssmba or backtranslation.")
+@click.option("--model", metavar="FOLDER", help="A model that `linda train` wrote.  [default: embedded]")
+@click.option("--keep", multiple=True, type=click.Choice(GATES), help="Open this gate; may be given several times.")
+@click.option("--retries", default=2, show_default=True, type=click.IntRange(0), help="Samples for a dropped row.")
+@click.option("--skip-empty", is_flag=True, help="Leave out rows without text instead of stopping.")
+@click.option("--resume", is_flag=True, help="Go on with an unfinished run.")
+@click.option("--restart", is_flag=True, help="Forget an unfinished run.")
+@click.option("--batch-size", default=128, show_default=True, type=click.IntRange(1), help="Never changes a row.")
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Processes that write texts.")
+@click.option("--input-format", type=click.Choice(FORMATS), help="Where the name does not tell it.")
+@click.option("--output-format", type=click.Choice(FORMATS), help="Where the name does not tell it.")
+def command(
+    source: str,
+    output: str | None,
+    plan_file: str | None,
+    save_plan: str | None,
+    keep: tuple[str, ...],
+    resume: bool,
+    restart: bool,
+    input_format: str | None,
+    output_format: str | None,
+    **settings: Any,
+) -> None:
+    """Make the labelled table IN bigger: OUT holds its rows and new ones between them, with labels between theirs.
+
+    \b
+    One new row for each, from CSV to Parquet:
+      linda augment train.csv --output bigger.parquet --text text --label label
+    Pairs of texts, four new rows for each, only the new ones:
+      linda augment rte.jsonl --output new.jsonl --text premise --pair hypothesis --per-row 4 --only-new
+    Look at the plan first:
+      linda augment train.csv --save-plan -
+    Go on after a crash:
+      linda augment train.csv --output bigger.parquet --resume
+
+    CSV, TSV, JSON lines (also .gz and .xz) and Parquet are told apart by their names. New columns: label_probs (over
+    the sorted labels), parent_a and parent_b (row numbers from 0), alpha (the share of parent_a), method, plan_seed.
+    """
+    from linda.augmentation import Augmenter
+    from linda.file_run import augment_file
+    from linda.gates import Gates
+    from linda.plan import Plan
+
+    if output is None and save_plan is None:
+        raise LindaError("nothing to do: give --output OUT, or --save-plan FILE")
+    if resume and restart:
+        raise LindaError("--resume goes on with an unfinished run, --restart forgets it; give one of them")
+    gates = Gates(**dict.fromkeys(keep, False))
+    augmenter = Augmenter(gates=gates, progress=True, **settings)
+    plan = None if plan_file is None else Plan.read(plan_file)
+    if save_plan is not None:
+        plan = _drawn_plan(augmenter, source, input_format) if plan is None else plan
+        _save(plan, save_plan)
+    if output is None:
+        return
+    try:
+        summary = augment_file(
+            augmenter,
+            source,
+            output,
+            source_format=input_format,
+            output_format=output_format,
+            plan=plan,
+            resume=resume,
+            restart=restart,
+            on_note=lambda note: click.echo(f"linda: {note}", err=True),
+        )
+    except KeyboardInterrupt:
+        click.echo("linda: interrupted; the same command with --resume goes on", err=True)
+        sys.exit(130)
+    click.echo(str(summary), err=True)
+
+
+def _drawn_plan(augmenter: Any, source: str, input_format: str | None) -> Any:
+    from linda.file_run import input_on_disk, spooled
+    from linda.tables import find_format
+
+    if source == "-":
+        raise LindaError("--save-plan reads the input before the run does, which a pipe cannot; give a file")
+    with tempfile.TemporaryDirectory() as folder, input_on_disk(source) as path:
+        spool = spooled(augmenter, path, find_format(source, input_format), Path(folder) / "input.arrow")
+        return augmenter.plan(augmenter.examples(spool))
+
+
+def _save(plan: Any, file: str) -> None:
+    if file == "-":
+        click.echo(str(plan))
+    else:
+        plan.save(file)

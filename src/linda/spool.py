@@ -1,0 +1,82 @@
+"""A table in an Arrow file: any row by its number, in memory that does not grow with the table.
+
+Blocks are small and read through ordinary file access: a look at one row reads a few kilobytes, and nothing stays
+mapped.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from linda.tables import BLOCK, is_json
+from linda.textio import atomic_path
+
+_SPOOL_BLOCK = 64  # rows that are read for the sake of one
+
+
+def write_spool(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Writes batches of any size to a file that `Spool` reads."""
+    with atomic_path(path) as part, pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        rest = pa.RecordBatch.from_pylist([], schema)
+        for batch in batches:
+            rows = pa.concat_batches([rest, batch])
+            whole = len(rows) // _SPOOL_BLOCK * _SPOOL_BLOCK
+            for start in range(0, whole, _SPOOL_BLOCK):
+                writer.write_batch(rows.slice(start, _SPOOL_BLOCK))
+            rest = rows.slice(whole)
+        if len(rest):
+            writer.write_batch(rest)
+
+
+class Spool:
+    """The table in a file that `write_spool` wrote."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._readers: dict[tuple[str, ...], Any] = {}
+        everything = self._reader(())
+        self.schema: pa.Schema = everything.schema
+        self.columns: list[str] = self.schema.names
+        self._blocks: int = everything.num_record_batches
+        last = len(everything.get_batch(self._blocks - 1)) if self._blocks else 0
+        self._length = max(0, self._blocks - 1) * _SPOOL_BLOCK + last
+
+    def __len__(self) -> int:
+        return self._length
+
+    def fetch(self, column: str, rows: Sequence[int]) -> list[Any]:
+        reader = self._reader((column,))
+        numbers = {row // _SPOOL_BLOCK for row in rows}
+        blocks = {number: self._values(reader.get_batch(number), column) for number in numbers}
+        return [blocks[row // _SPOOL_BLOCK][row % _SPOOL_BLOCK] for row in rows]
+
+    def scan(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        reader = self._reader(tuple(columns))
+        for number in range(self._blocks):
+            batch = reader.get_batch(number)
+            yield from zip(*(self._values(batch, column) for column in columns), strict=True)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All columns of all rows, in blocks of a size that is good to write."""
+        reader = self._reader(())
+        step = BLOCK // _SPOOL_BLOCK
+        for start in range(0, self._blocks, step):
+            numbers = range(start, min(start + step, self._blocks))
+            yield pa.concat_batches([reader.get_batch(number) for number in numbers])
+
+    def _values(self, batch: pa.RecordBatch, column: str) -> list[Any]:
+        values: list[Any] = batch.column(column).to_pylist()
+        if is_json(self.schema.field(column)):
+            return [None if value is None else json.loads(value) for value in values]
+        return values
+
+    def _reader(self, columns: tuple[str, ...]) -> Any:
+        """Reads these columns alone, or all for none. A block's other columns are not touched."""
+        if columns not in self._readers:
+            numbers = sorted(self.schema.get_field_index(column) for column in columns)
+            options = pa.ipc.IpcReadOptions(included_fields=numbers, use_threads=False)
+            self._readers[columns] = pa.ipc.open_file(pa.OSFile(str(self._path)), options=options)
+        return self._readers[columns]

@@ -1,0 +1,328 @@
+"""Tables in files: CSV, TSV, JSON lines and Parquet, read and written block by block.
+
+A text file is read twice, once to learn the type of every column and once for its rows, so that no later row can
+contradict the type. What is read and written again comes out as it was: a CSV column holds numbers only if they are
+written just as Python would write them, and a JSON column of several types is carried as JSON text.
+"""
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from linda.errors import LindaError
+from linda.textio import MAX_LINE_BYTES, atomic_path, atomic_writer, display_name, open_text
+
+FORMATS = ("csv", "tsv", "jsonl", "parquet")
+
+# Rows that are handled together.
+BLOCK = 1024
+
+_IS_JSON = {b"linda": b"json"}  # marks a column whose values are JSON texts
+
+
+def find_format(path: str | Path, given: str | None = None) -> str:
+    """By the file's name; a pipe has none, and is taken for JSON lines."""
+    if given is not None:
+        return given
+    if str(path) == "-":
+        return "jsonl"
+    suffixes = [suffix.lower().removeprefix(".") for suffix in Path(path).suffixes]
+    is_compressed = suffixes[-1:] in (["gz"], ["xz"])
+    name = suffixes[-2:-1] if is_compressed else suffixes[-1:]
+    if name == ["ndjson"]:
+        return "jsonl"
+    if name and name[0] in FORMATS and not (is_compressed and name[0] == "parquet"):
+        return name[0]
+    raise LindaError(f"{path}: the name does not tell the format; end it in .csv, .tsv, .jsonl (or .gz, .xz), .parquet")
+
+
+# --- reading --------------------------------------------------------------------------------------------------
+
+
+def read_table(
+    path: Path, file_format: str, texts: Sequence[str], name: str | None = None
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The columns of a file, and its rows in blocks.
+
+    texts: columns that are text, whatever they look like. name: what messages call the file.
+    """
+    name = name or display_name(path)
+    if file_format == "parquet":
+        return _read_parquet(path, name)
+
+    def rows() -> Iterator[dict[str, Any]]:
+        with open_text(path) as lines:
+            yield from _READERS[file_format](lines, name)
+
+    schema = _json_schema(rows()) if file_format == "jsonl" else _csv_schema(rows(), texts)
+    if not schema.names:
+        raise LindaError(f"{name} has no rows; give at least two")
+    return schema, (_as_batch(block, schema) for block in _blocks(rows()))
+
+
+def _read_parquet(path: Path, name: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    try:
+        file = pq.ParquetFile(path, pre_buffer=False)
+    except FileNotFoundError as error:
+        raise LindaError(f"cannot read {name}: no such file or directory") from error
+    except (pa.ArrowException, OSError) as error:
+        raise LindaError(f"{name} is not a Parquet file ({str(error).splitlines()[0]})") from error
+    # Dictionaries may change from block to block; metadata of pandas or datasets describes columns as they were.
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in file.schema_arrow
+    ]
+    schema = pa.schema(fields)
+    if not file.metadata.num_rows:
+        raise LindaError(f"{name} has no rows; give at least two")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in file.iter_batches(batch_size=BLOCK):
+            yield pa.RecordBatch.from_arrays(
+                [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)], schema=schema
+            )
+
+    return schema, batches()
+
+
+def _csv_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
+    return _separated_rows(csv.reader(lines, strict=True), name)
+
+
+def _tsv_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
+    """TSV knows no quotation marks: they are characters like any other."""
+    return _separated_rows(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), name)
+
+
+def _separated_rows(reader: Any, name: str) -> Iterator[dict[str, Any]]:
+    csv.field_size_limit(MAX_LINE_BYTES)  # the module's own limit, 128 KB, would refuse a long text
+    row = 0
+    try:
+        header = next(reader, None)
+        if header is None:
+            raise LindaError(f"{name} is empty; its first line must name the columns")
+        doubled = [column for column in header if header.count(column) > 1]
+        if doubled:
+            raise LindaError(f"{name}: the column {doubled[0]!r} is there twice; rename one")
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                raise LindaError(
+                    f"{name}, line {reader.line_num} (row {row}): {len(cells)} columns, but the first line names "
+                    f"{len(header)}"
+                )
+            yield dict(zip(header, cells, strict=True))
+            row += 1
+    except csv.Error as error:
+        raise LindaError(f"{name}, line {reader.line_num} (row {row}): {error}") from error
+
+
+def _json_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
+    row = 0
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            values = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise LindaError(f"{name}, line {number} (row {row}): not JSON ({error})") from error
+        if not isinstance(values, dict):
+            raise LindaError(f'{name}, line {number} (row {row}): not an object such as {{"text": "…", "label": "…"}}')
+        yield values
+        row += 1
+
+
+_READERS: dict[str, Callable[[Iterable[str], str], Iterator[dict[str, Any]]]] = {
+    "csv": _csv_rows,
+    "tsv": _tsv_rows,
+    "jsonl": _json_rows,
+}
+
+
+def _blocks(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    while block := list(islice(rows, BLOCK)):
+        yield block
+
+
+def _as_batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([_as_stored(row.get(field.name), field) for row in rows], field.type) for field in schema],
+        schema=schema,
+    )
+
+
+def _as_stored(value: Any, field: pa.Field) -> Any:
+    if is_json(field):
+        return None if value is None else json.dumps(value)
+    if isinstance(value, str) and not pa.types.is_string(field.type):
+        return _FROM_TEXT[field.type](value) if value else None
+    return value
+
+
+# --- types of columns -----------------------------------------------------------------------------------------
+
+
+def is_json(field: pa.Field) -> bool:
+    return bool(field.metadata) and field.metadata.get(b"linda") == b"json"
+
+
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+# How the cells of a CSV column become values …
+_FROM_TEXT: dict[pa.DataType, Callable[[str], Any]] = {
+    pa.int64(): int,
+    pa.float64(): float,
+    pa.bool_(): lambda cell: cell == "True",
+}
+
+
+def _would_return(cell: str, kind: pa.DataType) -> bool:
+    """… and whether writing the value gives the same cell again: "007" and "1.50" stay texts."""
+    if kind == pa.int64():
+        return _INTEGER.fullmatch(cell) is not None
+    if kind == pa.bool_():
+        return cell in ("True", "False")
+    try:
+        return repr(float(cell)) == cell
+    except ValueError:
+        return False
+
+
+def _csv_schema(rows: Iterator[dict[str, Any]], texts: Sequence[str]) -> pa.Schema:
+    possible: dict[str, list[pa.DataType]] = {}
+    filled: set[str] = set()
+    for row in rows:
+        for column, cell in row.items():
+            kinds = possible.setdefault(column, [] if column in texts else list(_FROM_TEXT))
+            if cell and kinds:
+                filled.add(column)
+                possible[column] = [kind for kind in kinds if _would_return(cell, kind)]
+    return pa.schema(
+        (column, kinds[0] if kinds and column in filled else pa.string()) for column, kinds in possible.items()
+    )
+
+
+def _json_schema(rows: Iterator[dict[str, Any]]) -> pa.Schema:
+    types: dict[str, pa.DataType | None] = {}  # None: of several types
+    for block in _blocks(rows):
+        for column in dict.fromkeys(key for row in block for key in row):
+            found = _type_of([row.get(column) for row in block])
+            types[column] = _common_type(types.get(column, pa.null()), found)
+    fields = []
+    for column, kind in types.items():
+        if kind is None:
+            fields.append(pa.field(column, pa.string(), metadata=_IS_JSON))
+        else:
+            fields.append(pa.field(column, pa.string() if pa.types.is_null(kind) else kind))
+    return pa.schema(fields)
+
+
+def _type_of(values: list[Any]) -> pa.DataType | None:
+    try:
+        kind = pa.array(values).type
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        return None
+    # Arrow would give every object of a column the keys of all.
+    return None if "struct" in str(kind) else kind
+
+
+def _common_type(first: pa.DataType | None, second: pa.DataType | None) -> pa.DataType | None:
+    if first is None or second is None:
+        return None
+    try:
+        fields = [pa.schema([("", kind)]) for kind in (first, second)]
+        common = pa.unify_schemas(fields, promote_options="permissive").field(0).type
+    except pa.ArrowException:
+        return None
+    return common if common in (first, second) else None
+
+
+# --- writing --------------------------------------------------------------------------------------------------
+
+Write = Callable[[pa.RecordBatch], None]
+
+
+@contextmanager
+def open_table(path: str | Path, file_format: str, schema: pa.Schema) -> Iterator[Write]:
+    """A function that writes blocks of this schema to a file, which appears under its name only when whole."""
+    if str(path) == "-" and file_format == "parquet":
+        with pq.ParquetWriter(sys.stdout.buffer, schema) as parquet:
+            yield parquet.write_batch
+    elif str(path) == "-":
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+        yield _text_writer(sys.stdout, file_format, schema)
+        sys.stdout.flush()
+    elif file_format == "parquet":
+        with atomic_path(path) as part, pq.ParquetWriter(part, schema) as parquet:
+            yield parquet.write_batch
+    else:
+        with atomic_writer(path) as file:
+            yield _text_writer(file, file_format, schema)
+
+
+def check_writable(batch: pa.RecordBatch, file_format: str, first_row: int) -> None:
+    """TSV has no way to write a tab or a line end inside a value: better known before hours of work."""
+    if file_format != "tsv":
+        return
+    for number, row in enumerate(batch.to_pylist(), start=first_row):
+        for column, value in row.items():
+            if isinstance(value, str) and re.search("[\t\r\n]", value):
+                raise LindaError(
+                    f"row {number}: {column!r} holds a tab or a line end, which TSV cannot; write another format"
+                )
+
+
+def _text_writer(file: TextIO, file_format: str, schema: pa.Schema) -> Write:
+    if file_format == "jsonl":
+        json_columns = [field.name for field in schema if is_json(field)]
+
+        def write_json(batch: pa.RecordBatch) -> None:
+            for row in batch.to_pylist():
+                row |= {column: json.loads(row[column]) for column in json_columns if row[column] is not None}
+                file.write(_json_line(row))
+
+        return write_json
+
+    write_line: Callable[[list[str]], Any] = csv.writer(file, lineterminator="\n").writerow
+    if file_format == "tsv":
+        write_line = partial(_write_tsv_line, file)
+    write_line(schema.names)
+
+    def write_cells(batch: pa.RecordBatch) -> None:
+        for row in batch.to_pylist():
+            write_line([_as_cell(value) for value in row.values()])
+
+    return write_cells
+
+
+def _write_tsv_line(file: TextIO, cells: list[str]) -> None:
+    # Originals with tabs were refused before; in a new text a space is as good.
+    file.write("\t".join(re.sub("[\t\r\n]+", " ", cell) for cell in cells) + "\n")
+
+
+def _json_line(row: dict[str, Any]) -> str:
+    line = json.dumps(row, ensure_ascii=False, default=str)
+    try:
+        line.encode()
+    except UnicodeEncodeError:  # half a character, which JSON can only escape
+        line = json.dumps(row, default=str)
+    return line + "\n"
+
+
+def _as_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
