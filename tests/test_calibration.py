@@ -32,9 +32,7 @@ def test_calibrated_never_falls():
 
 
 def test_raw_knots_change_nothing():
-    assert [calibrated(step / 10, RAW) for step in range(11)] == pytest.approx(
-        [step / 10 for step in range(11)]
-    )
+    assert [calibrated(step / 10, RAW) for step in range(11)] == pytest.approx([step / 10 for step in range(11)])
 
 
 @pytest.mark.parametrize("alpha", [-0.1, 1.01, float("nan")])
@@ -84,9 +82,7 @@ def test_knots_are_exact_at_the_ends_and_rise_strictly():
 
 def test_a_straight_model_is_left_as_it_is():
     knots = knots_from_shares(measure_shares(list))
-    assert [calibrated(step / 10, knots) for step in range(11)] == pytest.approx(
-        [step / 10 for step in range(11)]
-    )
+    assert [calibrated(step / 10, knots) for step in range(11)] == pytest.approx([step / 10 for step in range(11)])
 
 
 def test_rising_fit_averages_neighbours_that_fall():
@@ -110,8 +106,7 @@ class WordMixer:
 
 def test_fit_calibration_makes_the_share_the_ratio_asked_for():
     pairs = [
-        (" ".join(f"a{row}x{i}" for i in range(20)), " ".join(f"b{row}x{i}" for i in range(20)))
-        for row in range(5)
+        (" ".join(f"a{row}x{i}" for i in range(20)), " ".join(f"b{row}x{i}" for i in range(20))) for row in range(5)
     ]
     knots = fit_calibration(WordMixer(), pairs)
     for step in range(1, 10):
