@@ -15,9 +15,7 @@ def checked_text(value: Any, name: str) -> str:
         value.encode()
     except UnicodeEncodeError as error:
         position = error.start + 1
-        raise LindaError(
-            f"{name} holds half a character at position {position}; give valid Unicode"
-        ) from error
+        raise LindaError(f"{name} holds half a character at position {position}; give valid Unicode") from error
     return value
 
 

@@ -66,16 +66,12 @@ def _table_rows(reader: Any, name: str) -> _Rows:
         for column in ("a", "b"):
             if column not in header:
                 found = ", ".join(map(repr, header)) or "none"
-                raise LindaError(
-                    f"{name}: no column {column!r} in the first line (found {found}); name it there"
-                )
+                raise LindaError(f"{name}: no column {column!r} in the first line (found {found}); name it there")
         for cells in reader:
             if not cells:
                 continue
             if len(cells) != len(header):
-                raise LindaError(
-                    f"{name}, line {reader.line_num}: {len(cells)} columns, expected {len(header)}"
-                )
+                raise LindaError(f"{name}, line {reader.line_num}: {len(cells)} columns, expected {len(header)}")
             yield reader.line_num, dict(zip(header, cells, strict=True))
     except csv.Error as error:
         raise LindaError(f"{name}, line {reader.line_num}: {error}") from error
