@@ -93,8 +93,8 @@ def test_rising_fit_averages_neighbours_that_fall():
 class WordMixer:
     """Stands in for an interpolator: takes the first words of a and the last of b, in a narrow passage."""
 
-    def mix(self, a, b, alpha, *, raw, progress):
-        assert raw
+    def mix(self, a, b, alpha, *, raw, copies, progress):
+        assert (raw, copies) == (True, False)
         return [self._mixed(*row) for row in zip(a, b, alpha, strict=True)]
 
     @staticmethod

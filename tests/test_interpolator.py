@@ -3,7 +3,7 @@
 import copy
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -293,3 +293,44 @@ def test_unknown_device_and_engine(tiny_model_folder: Path) -> None:
         Interpolator.from_pretrained(tiny_model_folder, device="abacus")
     with pytest.raises(LindaError, match="'steam'"):
         Interpolator.from_pretrained(tiny_model_folder, engine="steam")
+
+
+class _EngineOfCopies:
+    """Finds the first text likeliest, then the second, then another: what a well-trained model does at 0.5."""
+
+    name = "copies"
+
+    def __init__(self, model: LindaModel) -> None:
+        texts = ["the cat sat", "The dog ran", "the cat ran", "the dog sat"]
+        self.hypotheses = [
+            Hypothesis(ids, -float(rank)) for rank, ids in enumerate(model.tokenizer(texts)["input_ids"])
+        ]
+
+    def decode(
+        self, states: torch.Tensor, mask: torch.Tensor, decoding: Decoding, seeds: Sequence[int]
+    ) -> list[list[Hypothesis]]:
+        return [self.hypotheses[: decoding.n] for _ in states]
+
+
+class TestCopies:
+    A, B = "the cat sat", "the dog ran"
+
+    @pytest.fixture
+    def linda(self, tiny_model: LindaModel) -> Interpolator:
+        return Interpolator(tiny_model, _EngineOfCopies(tiny_model))
+
+    def test_the_likeliest_text_that_is_neither_comes_out(self, linda: Interpolator) -> None:
+        assert linda.mix(self.A, self.B) == "the cat ran"
+
+    def test_candidates_that_are_copies_come_last(self, linda: Interpolator) -> None:
+        assert linda.mix(self.A, self.B, n=3) == ["the cat ran", "the dog sat", "the cat sat"]
+
+    def test_the_papers_way_takes_the_likeliest(self, linda: Interpolator) -> None:
+        assert linda.mix(self.A, self.B, raw=True) == "the cat sat"
+        assert linda.mix(self.A, self.B, copies=True) == "the cat sat"
+        assert linda.mix(self.A, self.B, raw=True, copies=False) == "the cat ran"
+
+    @pytest.mark.parametrize("alpha", [0.0, 0.1, 0.9, 1.0])
+    def test_at_an_end_a_copy_is_right(self, linda: Interpolator, alpha: float) -> None:
+        """A tenth of three words is less than half a word."""
+        assert linda.mix(self.A, self.B, alpha) == "the cat sat"

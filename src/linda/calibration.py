@@ -55,6 +55,7 @@ def fit_calibration(interpolator: Interpolator, pairs: Sequence[Pair], progress:
             b * len(ratios),
             [ratio for ratio in ratios for _ in pairs],
             raw=True,
+            copies=False,
             progress=progress,
         )
         starts = range(0, len(outputs), len(pairs))

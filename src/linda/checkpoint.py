@@ -76,7 +76,9 @@ def start_from_seq2seq(base: str | Path, **settings: Any) -> LindaModel:
     except OSError as error:
         raise LindaError(f"{base} cannot be loaded as a base: {str(error).splitlines()[0]}") from error
     mask_token = _ensure_mask_token(tokenizer, seq2seq)
-    config = LindaConfig(base=seq2seq.config.to_dict(), mask_token=mask_token, **settings)
+    described = seq2seq.config.to_dict()
+    described.pop("_name_or_path", None)  # where the base lay is nobody's business
+    config = LindaConfig(base=described, mask_token=mask_token, **settings)
     return LindaModel(config, seq2seq, tokenizer)
 
 

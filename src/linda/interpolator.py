@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -30,6 +30,7 @@ from linda.engines import Engine, batches
 from linda.engines import load as load_engine
 from linda.errors import LindaError
 from linda.longtext import pair_sentences, split_to_window
+from linda.measures import same_text
 from linda.model import LindaModel, mixed_lengths
 
 EMBEDDED = Path(__file__).with_name("embedded")
@@ -94,6 +95,7 @@ class Interpolator:
         *,
         n: int = 1,
         raw: bool = False,
+        copies: bool | None = None,
         seed: int = 0,
         batch_tokens: int = BATCH_TOKENS,
         progress: bool = False,
@@ -102,17 +104,18 @@ class Interpolator:
         """The text between a and b, of which `alpha` is a's share: 1 gives a, 0 gives b.
 
         Two strings give a string, two lists a list, with one ratio for all or one per pair; with n > 1 each result
-        is a list of n candidates. `raw` mixes by `alpha` itself, uncalibrated, as the paper does. `seed` matters to
-        sampling only. `batch_tokens` bounds the memory and never changes a text. `decoding` takes every field of
-        `linda.decoding.Decoding`: beams, sample, temperature, top_p, top_k, length_penalty …
+        is a list of n candidates. `raw` mixes by `alpha` itself, uncalibrated, as the paper does. Between the ends,
+        the likeliest beam that copies neither a nor b is taken, where there is one; `copies` takes the likeliest of
+        all (the paper's way, and so the default where `raw` is set). `seed` matters to sampling only. `batch_tokens`
+        bounds the memory and never changes a text. `decoding` takes every field of `linda.decoding.Decoding`: beams,
+        sample, temperature, top_p, top_k, length_penalty …
         """
+        settings: dict[str, Any] = {"n": n, "raw": raw, "copies": copies, "batch_tokens": batch_tokens, **decoding}
         if isinstance(a, str) and isinstance(b, str):
-            return self.mix(
-                [a], [b], alpha, n=n, raw=raw, seed=seed, batch_tokens=batch_tokens, progress=progress, **decoding
-            )[0]
+            return self.mix([a], [b], alpha, seed=seed, progress=progress, **settings)[0]
         rows = _rows(a, b, alpha, seed)
         with tqdm(total=len(rows), unit="text", disable=not progress) as bar:
-            stream = self.mix_stream(rows, n=n, raw=raw, batch_tokens=batch_tokens, on_progress=bar.update, **decoding)
+            stream = self.mix_stream(rows, on_progress=bar.update, **settings)
             results = list(stream)
         return results if n > 1 else [candidates[0] for candidates in results]
 
@@ -122,6 +125,7 @@ class Interpolator:
         *,
         n: int = 1,
         raw: bool = False,
+        copies: bool | None = None,
         batch_tokens: int = BATCH_TOKENS,
         on_progress: Callable[[int], object] | None = None,
         **decoding: Any,
@@ -131,16 +135,18 @@ class Interpolator:
         Rows are taken from the iterable as they are needed. `on_progress` is told how many more rows are done.
         """
         settings = _decoding(n, decoding)
-        jobs = (job for row in rows for job in self._jobs(*row, raw=raw))
+        copies = raw if copies is None else copies
+        jobs = (job for row in rows for job in self._jobs(*row, raw=raw, copies=copies))
         return self._stream(jobs, settings, batch_tokens, on_progress or (lambda count: None))
 
-    def _jobs(self, a: str, b: str, alpha: float, seed: int, *, raw: bool) -> Iterator[_Job]:
+    def _jobs(self, a: str, b: str, alpha: float, seed: int, *, raw: bool, copies: bool) -> Iterator[_Job]:
         a, b, alpha = checked_text(a, "text a"), checked_text(b, "text b"), checked_ratio(alpha)
         mixed = alpha if raw else calibrated(alpha, self.model.config.calibration)
         window = self.model.config.max_length
         ids_a, ids_b = self._ids(a), self._ids(b)
         if len(ids_a) <= window and len(ids_b) <= window:
-            yield _Job(ids_a, ids_b, mixed, seed, gap="", ends_row=True)
+            unwanted = () if copies or _is_an_end(alpha, a, b) else (a, b)
+            yield _Job(ids_a, ids_b, mixed, seed, gap="", ends_row=True, unwanted=unwanted)
             return
         sentences_a, sentences_b = (split_to_window(text, lambda part: len(self._ids(part)), window) for text in (a, b))
         [count] = _mixed_lengths([len(sentences_a)], [len(sentences_b)], [alpha])
@@ -183,12 +189,16 @@ class Interpolator:
         written: list[list[str]] = [[] for _ in jobs]
         for batch in batches(lengths, batch_tokens, decoding.paths):
             alpha = torch.tensor([jobs[i].alpha for i in batch], dtype=torch.float64, device=self.model.device)
+            wide = replace(decoding, n=_candidates(decoding)) if any(jobs[i].unwanted for i in batch) else decoding
             states_a, mask_a = _padded([states[jobs[i].a] for i in batch])
             states_b, mask_b = _padded([states[jobs[i].b] for i in batch])
             mixed, mask = self.model.mix(states_a, mask_a, states_b, mask_b, alpha)
-            hypotheses = self.engine.decode(mixed, mask, decoding, [jobs[i].seed for i in batch])
+            hypotheses = self.engine.decode(mixed, mask, wide, [jobs[i].seed for i in batch])
             for i, row in zip(batch, hypotheses, strict=True):
-                written[i] = self.model.detokenize([hypothesis.ids for hypothesis in row])
+                texts = self.model.detokenize([hypothesis.ids for hypothesis in row])
+                # Stable: likelier texts come first, copies after all others.
+                texts.sort(key=lambda text: any(same_text(text, copied) for copied in jobs[i].unwanted))
+                written[i] = texts[: decoding.n]
             on_progress(sum(jobs[i].ends_row for i in batch))
         return written
 
@@ -207,6 +217,7 @@ class _Job:
     seed: int
     gap: str  # what follows the text in its row
     ends_row: bool
+    unwanted: tuple[str, ...] = ()  # texts that must not come out again if there is another
 
 
 class _EncodedTexts:
@@ -261,6 +272,16 @@ def row_seeds(seed: int) -> Iterator[int]:
         raise LindaError(f"seed is {seed}; give a whole number from 0")
     for row in itertools.count():
         yield int(np.random.SeedSequence([seed, row]).generate_state(1)[0])
+
+
+def _is_an_end(alpha: float, a: str, b: str) -> bool:
+    """Whether the ratio is so near to 0 or 1 that less than half a word would change: a copy is then right."""
+    return min(alpha, 1 - alpha) * max(len(a.split()), len(b.split())) < 0.5
+
+
+def _candidates(decoding: Decoding) -> int:
+    """Beams to look at for n texts that are no copies: a and b themselves may be among the likeliest."""
+    return decoding.n if decoding.sample else min(decoding.n + 2, decoding.beams)
 
 
 def _decoding(n: int, settings: dict[str, Any]) -> Decoding:
