@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint embedded-model clean
 
 demo: $(STAMP)  ## install, and write the path between two sentences with the embedded model
 	$(BIN)/linda interpolate "What is the capital of France?" "How many people live in Tokyo?" --ladder 5
@@ -19,6 +19,9 @@ lint: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/mypy
+
+embedded-model: $(STAMP)  ## train the embedded model again (some hours): BASE=opus-mt-fr-en DATA=… WORK=…
+	$(BIN)/python scripts/embedded_model.py --base "$(BASE)" --data "$(DATA)" --work "$(WORK)"
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -84,10 +84,11 @@ PRESETS = {
         steps=20_000,
         pairs=32,
         learning_rate=3e-4,
-        warmup=200,
+        warmup=100,
         decay=0.3,
         dropout=0.0,
-        mask_probability=0.15,
+        mask_probability=0.25,
+        noise_scale=0.3,
         restyled=0.35,
     ),
 }

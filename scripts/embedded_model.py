@@ -1,0 +1,80 @@
+"""Makes the model that the package carries: base, training, 8-bit weights, calibration.
+
+    python scripts/embedded_model.py --base OPUS_MT_FR_EN --data DATA --work WORK [--steps N]
+
+BASE is the folder of OPUS-MT fr→en; DATA holds corpus/{wiki.txt.xz,other.txt.gz,heldout.txt.xz}; WORK keeps the cut
+base, the run and its checkpoints. The command may be stopped at any time and given again: what is done is not done
+anew, and the training goes on where it stopped.
+"""
+
+import argparse
+import sys
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from linda.base import cut_base
+from linda.calibration import fit_calibration
+from linda.checkpoint import save_config
+from linda.corpus import read_sentences
+from linda.errors import LindaError
+from linda.interpolator import EMBEDDED, Interpolator
+from linda.model import LindaModel
+from linda.pairs import draw_pairs
+from linda.runstate import RunFolder
+from linda.training import PRESETS, resumed_settings, train
+
+PIECES = 30_000
+DECODER_LAYERS = [0, 2, 5]
+OTHER_SHARE = 0.22  # of all sentences: reviews, news, questions
+CALIBRATION_PAIRS = 150  # of each kind of text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--steps", type=int, help="updates, in place of the preset's")
+    parser.add_argument("--output", type=Path, default=EMBEDDED)
+    arguments = parser.parse_args()
+    try:
+        make(arguments.base, arguments.data / "corpus", arguments.work, arguments.steps, arguments.output)
+    except LindaError as error:
+        sys.exit(f"{parser.prog}: {error}")
+
+
+def make(marian: Path, corpus: Path, work: Path, steps: int | None, output: Path) -> None:
+    wiki, other, held_out = (corpus / name for name in ("wiki.txt.xz", "other.txt.gz", "heldout.txt.xz"))
+    work.mkdir(parents=True, exist_ok=True)
+    base = work / "base"
+    if not base.is_dir():
+        cut_base(marian, [wiki, other], base, pieces=PIECES, decoder_layers=DECODER_LAYERS)
+
+    trained = work / "model"
+    if not trained.is_dir():
+        resume = RunFolder(trained).last_step > 0
+        sources = (str(wiki), f"{other}={OTHER_SHARE}")
+        settings = replace(PRESETS["small"], corpus=sources, base=str(base), validation=str(held_out))
+        settings = replace(settings, steps=steps or settings.steps)
+        train(resumed_settings(trained, steps) if resume else settings, trained, resume=resume)
+
+    ship(trained, [held_out, other], output)
+
+
+def ship(trained: Path, held_out: list[Path], output: Path) -> None:
+    """Stores the weights in 8 bits and calibrates what is stored: rounding moves the ratios a little."""
+    LindaModel.from_pretrained(trained).save_pretrained(output, bits=8)
+    interpolator = Interpolator.from_pretrained(output, engine="torch")
+    pairs = [
+        pair
+        for path in held_out
+        for pair in draw_pairs(islice(read_sentences(str(path)), 2 * CALIBRATION_PAIRS), CALIBRATION_PAIRS)
+    ]
+    config = interpolator.model.config
+    config.calibration = fit_calibration(interpolator, pairs, progress=True)
+    save_config(config, output)
+
+
+if __name__ == "__main__":
+    main()
