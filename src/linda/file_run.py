@@ -32,6 +32,8 @@ from linda.tables import check_writable, find_format, read_table
 # Settings that say how a run works, not what it makes: they may change when it goes on.
 _FREE = ("batch_size", "workers", "progress")
 
+_LABELS_SHOWN = 12
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -51,8 +53,11 @@ class Summary:
         for gate in Gates.names():
             stopped, left_out = tally.stopped[gate], tally.left_out[gate]
             lines.append(f"  {gate:<11}{stopped:>9,} stopped {stopped - left_out:>9,} mended {left_out:>9,} left out")
-        for number, (name, count) in enumerate(self.labels.counts().items()):
+        counts = list(self.labels.counts().items())
+        for number, (name, count) in enumerate(counts[:_LABELS_SHOWN]):
             lines.append(f"  label {name!s:<11}{count:>9,} originals {tally.labels[number]:>9,} new")
+        if len(counts) > _LABELS_SHOWN:
+            lines.append(f"  … {len(counts) - _LABELS_SHOWN} more labels")
         return "\n".join(lines)
 
 
