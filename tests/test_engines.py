@@ -134,8 +134,8 @@ def reference(model: PreTrainedModel, states: torch.Tensor, mask: torch.Tensor, 
 )
 def test_texts_are_those_of_generate(family, ending: float, settings: dict) -> None:
     model, decoding = build(family, ending), Decoding(**settings)
-    states, mask = rows(6)
-    texts = engine(model).decode(states, mask, decoding, seeds=[0] * 6)
+    states, mask = rows(4)
+    texts = engine(model).decode(states, mask, decoding, seeds=[0] * 4)
     for row, hypotheses in enumerate(texts):
         assert [text.ids for text in hypotheses] == reference(model, states[row], mask[row], decoding)
 
@@ -249,6 +249,20 @@ def test_the_nucleus_is_found_in_a_large_flat_vocabulary() -> None:
     weights, tokens = _nucleus(flat, Decoding(sample=True, top_p=0.9))
     assert int((weights > 0).sum()) == pytest.approx(4500, abs=2)
     assert tokens is not None
+
+
+@pytest.mark.parametrize("vocabulary", [60, 1024, 2000])
+def test_the_best_tokens_of_a_large_vocabulary_are_those_of_a_plain_sort(vocabulary: int) -> None:
+    from linda.engines.search import _best_continuations
+
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(3, 4, vocabulary, generator=generator)
+    logits[0, 0, -3:] += 10.0  # the last, short block
+    scores = torch.randn(3, 4, generator=generator)
+    best, parents, tokens = _best_continuations(logits, scores, 8)
+    expected = (logits.log_softmax(-1) + scores[:, :, None]).flatten(1).topk(8)
+    assert torch.allclose(best, expected.values, atol=1e-5)
+    assert (parents * vocabulary + tokens).equal(expected.indices)
 
 
 def test_padding_is_never_written_and_costs_no_probability() -> None:
