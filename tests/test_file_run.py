@@ -5,6 +5,7 @@ import json
 import shutil
 from collections import namedtuple
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import datasets
@@ -18,7 +19,7 @@ from linda.errors import LindaError
 from linda.file_run import Summary, augment_file
 from linda.plan import Plan, PlanRow
 from splice import Splice, sentences
-from tiny_encoder import save_tiny_bert
+from tiny_encoder import WORDS, save_tiny_bert
 
 TEXTS = sentences(40)
 ROWS = [{"text": text, "label": ["no", "yes"][row % 2], "id": row, "tag": f"t{row}"} for row, text in enumerate(TEXTS)]
@@ -246,7 +247,8 @@ def test_a_plan_from_a_file_is_followed(tmp_path: Path) -> None:
 
 
 def test_a_teacher_is_fine_tuned_once_and_kept_for_resuming(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = write(tmp_path / "a.csv")
+    words = [" ".join(Random(row).sample(WORDS, 6)) for row in range(20)]
+    source = write(tmp_path / "a.csv", [{"text": text, "label": row % 2} for row, text in enumerate(words)])
     settings = {"labels": "predicted", "encoder": save_tiny_bert(tmp_path / "bert"), "batch_size": 5}
     run(source, tmp_path / "whole.jsonl", **settings)
     with monkeypatch.context() as patch:

@@ -1,0 +1,212 @@
+"""`linda augment` as people call it: in pipes, with bad input, and killed without warning."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from click.testing import CliRunner, Result
+
+from linda import gates, labels, plan, tables
+from linda.augmentation import Augmenter
+from linda.cli import augment as cli
+from linda.cli import main
+from linda.file_run import augment_file
+from splice import sentences
+
+GOOD = "text,label\n" + "".join(f"{text},{row % 2}\n" for row, text in enumerate(sentences(6)))
+QUICK = ("--method", "eda")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.csv").write_text(GOOD)
+    return tmp_path
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["augment", *arguments], catch_exceptions=False)
+
+
+def test_the_choices_of_the_help_are_those_of_the_library() -> None:
+    assert cli.PARTNERS == plan.PARTNERS
+    assert cli.LABELS == labels.MODES
+    assert list(cli.GATES) == gates.Gates.names()
+    assert cli.FORMATS == tables.FORMATS
+
+
+def test_every_default_is_the_librarys() -> None:
+    library = Augmenter()
+    defaults = cli.command.make_context("augment", ["in.csv"]).params
+    shared = [name for name in defaults if hasattr(library, name) and name != "plan"]
+    assert len(shared) > 15
+    for name in shared:
+        assert defaults[name] == getattr(library, name), name
+
+
+def test_a_table_gets_bigger_and_the_summary_says_how(folder: Path) -> None:
+    result = call("in.csv", "--output", "out.jsonl", *QUICK)
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    assert "6 rows in, 6 made of 6 planned" in result.stderr
+    assert len((folder / "out.jsonl").read_text().splitlines()) == 12
+    assert sorted(path.name for path in folder.iterdir()) == ["in.csv", "out.jsonl", "out.jsonl.labels.json"]
+
+
+def test_gates_can_be_opened(folder: Path) -> None:
+    result = call("in.csv", "--output", "out.jsonl", *QUICK, "--keep", "drift", "--keep", "copies")
+    assert result.exit_code == 0
+    assert call("in.csv", "--output", "out.jsonl", "--keep", "nonsense").exit_code == 2
+
+
+def test_the_plan_is_printed_saved_and_followed(folder: Path) -> None:
+    assert call("in.csv", "--save-plan", "-").stdout.splitlines()[0].split() == ["row", "partner", "alpha", "seed"]
+    assert call("in.csv", "--save-plan", "plan.jsonl", "--seed", "5").exit_code == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["in.csv", "plan.jsonl"]
+    call("in.csv", "--output", "a.jsonl", "--plan", "plan.jsonl", *QUICK)
+    call("in.csv", "--output", "b.jsonl", "--seed", "5", *QUICK)
+    assert (folder / "a.jsonl").read_bytes() == (folder / "b.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        (GOOD, ["--text", "txt"], "no column 'txt'"),
+        (GOOD, ["--label", "labels"], "no column 'labels'"),
+        (GOOD, ["--pair", "second"], "no column 'second'"),
+        ("text,label\na b,0\n,1\n", [], "row 1: 'text' is empty"),
+        ("text,label\na b,0\n  ,1\n", [], "row 1: 'text' is empty"),
+        ("text,label\na b,0\nc d,\n", [], "row 1: the label is missing"),
+        ("text,label\na b,0\n", [], "one row"),
+        ("text,label\n", [], "no rows"),
+        ("", [], "is empty"),
+        (b"text,label\na b,0\n\xff\xfe,1\n", [], "line 3: not UTF-8"),
+        ("text,label\na b,0\nc d,1,2\n", [], "line 3 (row 1): 3 columns"),
+        ("text,text,label\na,b,0\nc,d,1\n", [], "'text' is there twice"),
+        ("text,label,alpha\na,0,1\nb,1,1\n", [], "'alpha'"),
+        (GOOD, ["--output", "in.csv"], "the same file"),
+        (GOOD, ["--output", "nowhere/out.csv"], "does not exist"),
+        (GOOD, ["--output", "/proc/out.csv"], "cannot write"),
+        (GOOD, ["--output", "out.doc"], "does not tell the format"),
+        (GOOD, ["--ratio", "2"], "'2' is no ratio"),
+        (GOOD, ["--labels", "sharpened", "--temperature", "0"], "above 0"),
+        (GOOD, ["--method", "magic"], "no augmenter 'magic'"),
+        (GOOD, ["--method", "linda", "--model", "nowhere"], "nowhere"),
+        (GOOD, ["--labels", "predicted", "--teacher", "nowhere"], "no folder 'nowhere'"),
+        (GOOD, ["--plan", "nowhere.csv"], "nowhere.csv"),
+        (GOOD, ["--resume", "--restart"], "one of them"),
+        (GOOD, ["--output", "-", "--resume"], "cannot be resumed"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(folder: Path, content: str | bytes, arguments: list[str], message: str) -> None:
+    (folder / "in.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+    result = call("in.csv", "--output", "out.csv", *QUICK, *arguments)
+    assert result.exit_code == 2
+    lines = [line for line in result.stderr.splitlines() if "one label" not in line and "all rows have" not in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("linda: ")
+    assert message in lines[0]
+    assert [path.name for path in folder.iterdir()] == ["in.csv"]  # nothing is left behind
+
+
+def test_mixed_label_types_are_told_with_their_row(folder: Path) -> None:
+    (folder / "in.jsonl").write_text('{"text": "a b", "label": 1}\n{"text": "c d", "label": "1"}\n')
+    result = call("in.jsonl", "--output", "out.csv", *QUICK)
+    assert result.exit_code == 2
+    assert "row 1: the label '1' is of type str, those before it of type int" in result.stderr
+
+
+def test_there_is_no_such_input(folder: Path) -> None:
+    result = call("missing.csv", "--output", "out.csv")
+    assert (result.exit_code, result.stderr) == (2, "linda: there is no file missing.csv\n")
+    assert "nothing to do" in call("in.csv").stderr
+
+
+def test_one_class_is_allowed_with_a_warning(folder: Path) -> None:
+    (folder / "in.csv").write_text("text,label\nan old red dog ran,0\nthe small cat sat,0\n")
+    result = call("in.csv", "--output", "out.csv", *QUICK)
+    assert result.exit_code == 0
+    assert "linda: all rows have the label 0" in result.stderr
+
+
+def test_rows_without_text_can_be_skipped(folder: Path) -> None:
+    (folder / "in.csv").write_text(GOOD + ",1\n")
+    result = call("in.csv", "--output", "out.csv", *QUICK, "--skip-empty")
+    assert result.exit_code == 0
+    assert "1 rows without text" in result.stderr
+
+
+# --- as processes ---------------------------------------------------------------------------------------------
+
+
+def linda(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "linda", "augment", *arguments]
+
+
+def test_pipes(folder: Path) -> None:
+    command = linda("-", "--output", "-", "--input-format", "csv", "--output-format", "jsonl", *QUICK)
+    done = subprocess.run(command, input=GOOD.encode(), capture_output=True, check=True)
+    call("in.csv", "--output", "out.jsonl", *QUICK)
+    assert done.stdout == (folder / "out.jsonl").read_bytes()
+
+
+def killed(command: list[str], progress: Path, seconds: float) -> bool:
+    """Starts a command and kills it so long after a file has grown; False if it was done before."""
+    size = progress.stat().st_size if progress.exists() else -1
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and (not progress.exists() or progress.stat().st_size == size):
+        time.sleep(0.001)
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    return process.wait() == -signal.SIGKILL
+
+
+def test_kill_9_at_any_moment_loses_nothing(folder: Path) -> None:
+    rows = [{"text": f"The cat of house {n} was seen by {n % 7} people.", "label": n % 3} for n in range(600)]
+    (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = ("--per-row", "4", "--batch-size", "8", *QUICK)
+    call("in.jsonl", "--output", "whole.csv", *settings)
+    command = linda("in.jsonl", "--output", "out.csv", "--resume", *settings)
+    journal = folder / "out.csv.journal"
+    assert killed(command, journal, 0)  # before there is anything to lose
+    for _ in range(4):
+        if not killed(command, journal / "chunks.jsonl", random.uniform(0, 0.4)):
+            break  # it was quicker
+        assert not (folder / "out.csv").exists()
+        unfinished = call("in.jsonl", "--output", "out.csv", *settings)
+        assert unfinished.exit_code == 2
+        assert "unfinished run" in unfinished.stderr
+    assert call("in.jsonl", "--output", "out.csv", "--resume", *settings).exit_code == 0
+    assert (folder / "out.csv").read_bytes() == (folder / "whole.csv").read_bytes()
+    assert not journal.exists()
+
+
+def test_a_killed_run_takes_its_workers_along(folder: Path, tiny_model_folder: Path) -> None:
+    (folder / "in.csv").write_text(
+        "text,label\n" + "".join(f"the cat {n} sat on dog {n + 1},{n % 2}\n" for n in range(60))
+    )
+    settings = ("--model", str(tiny_model_folder), "--keep", "drift", "--keep", "runaway")
+    augmenter = Augmenter(model=str(tiny_model_folder), gates=gates.Gates(drift=False, runaway=False))
+    augment_file(augmenter, "in.csv", "whole.csv")
+    command = linda("in.csv", "--output", "out.csv", "--batch-size", "4", "--workers", "2", *settings)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    chunks = folder / "out.csv.journal" / "chunks.jsonl"
+    while process.poll() is None and not chunks.exists():
+        time.sleep(0.01)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert workers
+    assert psutil.wait_procs(workers, timeout=30)[1] == []
+    result = call("in.csv", "--output", "out.csv", "--resume", *settings)
+    assert result.exit_code == 0
+    assert (folder / "out.csv").read_bytes() == (folder / "whole.csv").read_bytes()
