@@ -11,7 +11,7 @@ from random import Random
 from linda.augmenters.synonyms import synonyms
 from linda.errors import LindaError
 
-_WORD = re.compile(r"\w+(?:['’-]\w+)*")
+_WORD = re.compile(r"(\w+(?:['’-]\w+)*)")
 
 # Words that carry grammar rather than meaning are not replaced: "be", "in" and "a" have synonyms that make no sense.
 _FUNCTION_WORDS = frozenset(
@@ -44,17 +44,23 @@ class Eda:
         self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
     ) -> list[str]:
         """b and alpha are not read: EDA changes one text at a time."""
-        return [self._changed(text, Random(seed)) for text, seed in zip(a, seeds, strict=True)]
+        random = Random()  # seeded anew for every row: making one costs more than changing a short text
+        texts = []
+        for text, seed in zip(a, seeds, strict=True):
+            random.seed(seed)
+            texts.append(self._changed(text, random))
+        return texts
 
     def _changed(self, text: str, random: Random) -> str:
-        """The first change, in random order, that makes a difference; texts that none can change stay."""
-        for change in random.sample(self._changes, len(self._changes)):
-            words = _WORD.findall(text)
-            gaps = _WORD.split(text)  # gaps[i] stands before words[i], the last one after all
-            if not words:
-                return text
-            change(words, gaps, random)
-            changed = "".join(part for pair in zip(gaps, [*words, ""], strict=True) for part in pair)
+        """One change at random; where it makes no difference, the next. Texts that none can change stay."""
+        parts = _WORD.split(text)  # gap, word, gap, word … gap
+        if len(parts) == 1:
+            return text
+        first = int(4 * random.random())
+        for number in range(first, first + 4):
+            words, gaps = parts[1::2], parts[::2]  # gaps[i] stands before words[i], the last one after all
+            self._changes[number % 4](words, gaps, random)
+            changed = _joined(words, gaps)
             if changed != text:
                 return changed
         return text
@@ -66,25 +72,28 @@ class Eda:
         """Some words, wherever they occur, by one of their synonyms."""
         left = self._count(words)
         candidates = list(dict.fromkeys(word for word in words if word.lower() not in _FUNCTION_WORDS))
-        random.shuffle(candidates)
-        for candidate in candidates:
+        while left and candidates:
+            candidate = candidates.pop(int(len(candidates) * random.random()))
             choices = synonyms(candidate.lower())
-            if not choices:
-                continue
-            synonym = _with_case_of(candidate, random.choice(choices))
-            words[:] = [synonym if word == candidate else word for word in words]
-            left -= 1
-            if not left:
-                return
+            if choices:
+                synonym = _with_case_of(candidate, random.choice(choices))
+                words[:] = [synonym if word == candidate else word for word in words]
+                left -= 1
 
     def _insert(self, words: list[str], gaps: list[str], random: Random) -> None:
         """Synonyms of random words at random places."""
-        replaceable = [word for word in words if word.lower() not in _FUNCTION_WORDS]
-        random.shuffle(replaceable)
-        choices = [found for word in replaceable if (found := synonyms(word.lower()))]
-        for number in range(self._count(words) if choices else 0):
-            place = random.randrange(len(words) + 1)
-            words.insert(place, random.choice(choices[number % len(choices)]))
+        candidates = [word for word in words if word.lower() not in _FUNCTION_WORDS]
+        for _ in range(self._count(words)):
+            choices: tuple[str, ...] = ()
+            while candidates and not choices:
+                place = int(len(candidates) * random.random())
+                choices = synonyms(candidates[place].lower())
+                if not choices:
+                    del candidates[place]
+            if not choices:
+                return
+            place = int((len(words) + 1) * random.random())
+            words.insert(place, random.choice(choices))
             # What stood before the place stands before the new word; at the end, the final stop stays final.
             gaps.insert(place if place == len(words) - 1 else place + 1, " ")
 
@@ -93,7 +102,8 @@ class Eda:
         if len(words) < 2:
             return
         for _ in range(self._count(words)):
-            first, second = random.sample(range(len(words)), 2)
+            first = int(len(words) * random.random())
+            second = (first + 1 + int((len(words) - 1) * random.random())) % len(words)  # never the first again
             words[first], words[second] = words[second], words[first]
 
     def _delete(self, words: list[str], gaps: list[str], random: Random) -> None:
@@ -112,6 +122,12 @@ def _closed(gaps: list[str], place: int) -> str:
     if not after.strip():
         return before
     return before.rstrip() + after if before.strip() else after
+
+
+def _joined(words: list[str], gaps: list[str]) -> str:
+    parts = [""] * (len(words) + len(gaps))
+    parts[::2], parts[1::2] = gaps, words
+    return "".join(parts)
 
 
 def _with_case_of(model: str, word: str) -> str:
