@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from linda.encoder import SentenceEncoder, find_encoder, known_learning_rate
 from linda.errors import LindaError
+from linda.losses import soft_cross_entropy
 
 _SETTINGS_FILE = "classifier.json"
 _HEAD_FILE = "head.safetensors"
@@ -82,7 +83,7 @@ class TextClassifier:
 
         labels: one class per text, or distributions (N, C) over `classes`.
         pairs: the second text of each row, where a row is a pair.
-        weights: how much each row counts in the loss.
+        weights: how much each row counts in the loss, beside the others of its minibatch.
         classes: all classes there are, in order; needed with distributions, and where rows show only some.
         """
         targets, self.classes_ = _as_distributions(labels, classes)
@@ -102,11 +103,10 @@ class TextClassifier:
                 batch = next(batches)
                 second = None if pairs is None else [pairs[row] for row in batch]
                 vectors = encoder(encoder.tokenize([texts[row] for row in batch], second))  # (B, d)
-                target, weight = targets[batch].to(self.device), loss_weights[batch].to(self.device)
+                target, weight = targets[batch], loss_weights[batch]
                 if self.mixup is not None:
-                    vectors, target = _mixed(vectors, target, self.mixup, mixing)
-                losses = -(target * network.logits(vectors).log_softmax(dim=-1)).sum(dim=-1)  # (B,)
-                loss = (weight * losses).mean()
+                    vectors, target = _mixed(vectors, target.to(self.device), self.mixup, mixing)
+                loss = soft_cross_entropy(network.logits(vectors), target, weight)
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
