@@ -1,0 +1,93 @@
+"""The tables as pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import matplotlib
+
+from linda.benchmark.results import VANILLA, Results
+from linda.textio import atomic_path
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_INCHES_PER_COLUMN, _HEIGHT = 1.5, 4.0
+
+
+def draw_figures(results: Results, output: Path) -> list[str]:
+    """Accuracy of every method in every column, and the gains over vanilla with their confidence intervals."""
+    drawn = []
+    drawing = {"accuracy.png": _accuracy}
+    if VANILLA in results.methods and len(results.methods) > 1:
+        drawing["gain.png"] = _gain
+    for name, draw in drawing.items():
+        figure, axes = _sheet(len(results.columns))
+        draw(results, axes)
+        _finish(results, figure, axes)
+        with atomic_path(output / name) as part:
+            figure.savefig(part, format="png", dpi=150)
+        drawn.append(name)
+    return drawn
+
+
+def _sheet(columns: int) -> tuple[Figure, Axes]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(max(6.0, _INCHES_PER_COLUMN * columns + 2), _HEIGHT), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots()
+
+
+def _accuracy(results: Results, axes: Axes) -> None:
+    for number, method in enumerate(results.methods):
+        found = [(x, s) for x, column in enumerate(results.columns) if (s := results.summary(column, method))]
+        axes.errorbar(
+            [x + _offset(number, len(results.methods)) for x, _ in found],
+            [s.mean for _, s in found],
+            yerr=[s.std or 0.0 for _, s in found],
+            fmt="o",
+            capsize=3,
+            color=_colour(number),
+            label=method,
+        )
+    axes.set_ylabel("accuracy in percent, ± standard deviation")
+
+
+def _gain(results: Results, axes: Axes) -> None:
+    methods = [method for method in results.methods if method != VANILLA]
+    axes.axhline(0, color="black", linewidth=0.8)
+    for number, method in enumerate(methods):
+        found = [(x, g) for x, column in enumerate(results.columns) if (g := results.gain(column, method))]
+        axes.errorbar(
+            [x + _offset(number, len(methods)) for x, _ in found],
+            [g.mean for _, g in found],
+            yerr=[g.margin or 0.0 for _, g in found],
+            fmt="o",
+            capsize=3,
+            color=_colour(number + 1),
+            label=method,
+        )
+    axes.set_ylabel("points over vanilla, 95 % interval")
+
+
+def _finish(results: Results, figure: Figure, axes: Axes) -> None:
+    names = [
+        f"{task}\n{protocol}" + ("" if test == "test" else f"\n{test}") for task, protocol, test in results.columns
+    ]
+    axes.set_xticks(range(len(names)), names, fontsize=8)
+    axes.grid(axis="y", alpha=0.3)
+    figure.legend(loc="outside right upper", fontsize=8)
+
+
+def _offset(number: int, count: int) -> float:
+    """Methods side by side within their column."""
+    return 0.6 * ((number + 0.5) / count - 0.5)
+
+
+def _colour(number: int) -> tuple[float, ...]:
+    colours: tuple[tuple[float, ...], ...] = matplotlib.colormaps["tab10"].colors  # type: ignore[attr-defined]
+    return colours[number % len(colours)]

@@ -1,0 +1,241 @@
+"""What is done to the training rows: each method by its name, and how it is to be used.
+
+vanilla   eda   ssmba   ssmba-soft   mixup   backtranslation   linda   linda-raw …
+linda+partners=same+weight=0.5        the same method with other settings of `Policy`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from linda import augmenters
+from linda.augmentation import Augmenter
+from linda.benchmark.tasks import Rows
+from linda.classifier import TextClassifier
+from linda.encoder import SentenceEncoder
+from linda.errors import LindaError
+from linda.gates import Gates
+from linda.labels import LabelName
+from linda.plan import Plan
+
+# How many of its nearest neighbours a row may meet.
+_NEIGHBOURS = 5
+
+# λ ~ Beta(1, 1): uniform, as Guo et al. 2019.
+_MIXUP_BETA = 1.0
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How new rows are made and used. The defaults are those of `linda augment`, but for `weight` and `keep`."""
+
+    partners: str = Augmenter.partners  # any, same, different, stratified; or nearest: among the five most alike
+    ratio: str = Augmenter.ratio
+    raw_ratio: bool = Augmenter.raw_ratio
+    labels: str = Augmenter.labels
+    temperature: float = Augmenter.temperature
+    per_row: int = Augmenter.per_row
+    gates: bool = True
+    weight: float = 1.0  # of a new row in the loss, beside 1 for an original
+    keep: float = 0.0  # new rows are left out where label and teacher share less than this
+
+
+# What methods that change one text at a time do not know.
+_MIXING_ONLY = ("partners", "ratio", "raw_ratio", "temperature")
+
+
+@dataclass(frozen=True)
+class Method:
+    """name: as asked for. augmenter: None for methods that make no new texts."""
+
+    name: str
+    augmenter: str | None = None
+    policy: Policy = field(default_factory=Policy)
+    mixup: float | None = None
+
+    def record(self) -> dict[str, Any] | None:
+        """The settings that decide this method's rows."""
+        if self.augmenter is None:
+            return None
+        settings = asdict(self.policy)
+        return settings if self.augmenter == "linda" else {k: v for k, v in settings.items() if k not in _MIXING_ONLY}
+
+
+# A baseline's own way: one new row for each row, with its parent's label.
+_BASELINE = Policy(labels="interpolated", per_row=1)
+
+# Appendix C: the paper's partners, ratios and labels; `measured` is our own.
+_PAPER = Policy("any", "uniform", raw_ratio=True, labels="interpolated", temperature=0.5, per_row=1)
+_CALIBRATED = replace(_PAPER, raw_ratio=False)
+
+_METHODS = {
+    method.name: method
+    for method in (
+        Method("vanilla"),
+        Method("eda", "eda", _BASELINE),
+        Method("ssmba", "ssmba", _BASELINE),
+        Method("ssmba-soft", "ssmba", replace(_BASELINE, labels="predicted")),
+        Method("mixup", mixup=_MIXUP_BETA),
+        Method("backtranslation", "backtranslation", _BASELINE),
+        Method("linda", "linda"),
+        Method("linda-raw", "linda", _PAPER),
+        Method("linda-raw-sharpened", "linda", replace(_PAPER, labels="sharpened")),
+        Method("linda-raw-predicted", "linda", replace(_PAPER, labels="predicted")),
+        Method("linda-interpolated", "linda", _CALIBRATED),
+        Method("linda-sharpened", "linda", replace(_CALIBRATED, labels="sharpened")),
+        Method("linda-predicted", "linda", replace(_CALIBRATED, labels="predicted")),
+        Method("linda-measured", "linda", replace(_CALIBRATED, labels="measured")),
+    )
+}
+
+
+def method_names() -> list[str]:
+    return list(_METHODS)
+
+
+def parse_method(text: str) -> Method:
+    """`linda`, or `linda+partners=same+weight=0.5`."""
+    name, *settings = text.split("+")
+    if name not in _METHODS:
+        raise LindaError(f"there is no method {name!r}; known are {', '.join(_METHODS)}")
+    method = _METHODS[name]
+    if settings and method.augmenter is None:
+        raise LindaError(f"{text!r}: {name} makes no new rows and has no settings")
+    changes = dict(_parse_setting(setting, text) for setting in settings)
+    if method.augmenter != "linda":
+        foreign = [setting for setting in changes if setting in _MIXING_ONLY]
+        if foreign:
+            raise LindaError(f"{text!r}: {name} mixes no two texts and has no {foreign[0]}")
+    return replace(method, name=text, policy=replace(method.policy, **changes))
+
+
+def _parse_setting(setting: str, text: str) -> tuple[str, Any]:
+    types = get_type_hints(Policy)
+    name, _, value = setting.partition("=")
+    if name not in types:
+        raise LindaError(f"{text!r}: there is no setting {name!r}; known are {', '.join(types)}")
+    kind = types[name]
+    try:
+        return name, {"true": True, "false": False}[value] if kind is bool else kind(value)
+    except (KeyError, ValueError):
+        raise LindaError(f"{text!r}: {name} cannot be {value!r}; give {_wanted(kind)}") from None
+
+
+def _wanted(kind: type) -> str:
+    return {bool: "true or false", int: "a whole number", float: "a number"}[kind]
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models that methods need, as folders or hub names. None: what is embedded, or nothing."""
+
+    linda: str | None = None
+    masked: str | None = None  # of SSMBA; None: the LINDA model
+    there: str | None = None  # of back-translation
+    back: str | None = None
+
+    def check(self, methods: list[Method]) -> None:
+        """Before anything is computed: each method has what it needs."""
+        if any(method.augmenter == "backtranslation" for method in methods) and not (self.there and self.back):
+            raise LindaError(
+                "backtranslation needs two translation models: give --translate THERE BACK, or leave it out"
+            )
+
+
+@dataclass(frozen=True)
+class NewRows:
+    """Rows to train on beside the originals."""
+
+    texts: list[str]
+    pairs: list[str] | None
+    labels: np.ndarray  # (N, C)
+    weight: float
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def make_new_rows(
+    method: Method,
+    rows: Rows,
+    classes: list[LabelName],
+    models: Models,
+    encoder: str | Path | None,
+    fit_teacher: Callable[[], TextClassifier],
+    seed: int,
+) -> NewRows:
+    """The rows that a method makes from training rows; none for methods that make no texts."""
+    policy = method.policy
+    if method.augmenter is None:
+        return NewRows([], None if rows.pairs is None else [], np.zeros((0, len(classes))), policy.weight)
+    teacher = fit_teacher() if policy.labels == "predicted" or policy.keep > 0 else None
+    gates = Gates() if policy.gates else Gates(**dict.fromkeys(Gates.names(), False))
+    augmenter = Augmenter(
+        pair=None if rows.pairs is None else "pair",
+        method=_load(method.augmenter, models, policy.raw_ratio),
+        per_row=policy.per_row,
+        partners="any" if policy.partners == "nearest" else policy.partners,
+        ratio=policy.ratio,
+        labels=policy.labels,
+        temperature=policy.temperature,
+        teacher=teacher,
+        classes=classes,
+        gates=gates,
+        seed=seed,
+        only_new=True,
+    )
+    data: dict[str, list[Any]] = {"text": rows.texts, "label": rows.labels}
+    if rows.pairs is not None:
+        data["pair"] = rows.pairs
+    plan = None
+    if policy.partners == "nearest":
+        plan = _nearest_plan(augmenter, data, rows, encoder)
+    made = augmenter.augment(data, plan)
+    labels = np.array([row["label_probs"] for row in made]).reshape(len(made), len(classes))
+    texts = [row["text"] for row in made]
+    pairs = None if rows.pairs is None else [row["pair"] for row in made]
+    if teacher is not None and policy.keep > 0 and texts:
+        agreement = np.minimum(labels, teacher.predict_proba(texts, pairs)).sum(axis=1)
+        kept = np.flatnonzero(agreement >= policy.keep)
+        texts = [texts[row] for row in kept]
+        pairs = None if pairs is None else [pairs[row] for row in kept]
+        labels = labels[kept]
+    return NewRows(texts, pairs, labels, policy.weight)
+
+
+@lru_cache(maxsize=4)
+def _load(name: str, models: Models, raw: bool) -> augmenters.Augmenter:
+    """Loaded once for all cells of a process."""
+    if name == "linda":
+        return augmenters.load(name, model=models.linda, raw=raw)
+    if name == "ssmba":
+        return augmenters.load(name, model=models.masked or models.linda)
+    if name == "backtranslation":
+        return augmenters.load(name, there=models.there, back=models.back)
+    return augmenters.load(name)
+
+
+def _nearest_plan(augmenter: Augmenter, data: dict[str, list[Any]], rows: Rows, encoder: str | Path | None) -> Plan:
+    """The plan with each partner replaced by one of the row's nearest neighbours, as an encoder sees them."""
+    from linda.frames import as_table
+
+    plan = augmenter.plan(augmenter.examples(as_table(data)))
+    nearest = _nearest(rows, encoder)  # (n, k)
+    return replace(plan, partner=nearest[plan.row, plan.seed % nearest.shape[1]])
+
+
+def _nearest(rows: Rows, encoder: str | Path | None) -> np.ndarray:
+    import torch
+
+    model = SentenceEncoder.from_pretrained(encoder).eval()
+    with torch.no_grad():
+        vectors = torch.nn.functional.normalize(model(model.tokenize(rows.texts, rows.pairs)))
+    likeness = vectors @ vectors.T
+    likeness.fill_diagonal_(-torch.inf)
+    return likeness.topk(min(_NEIGHBOURS, len(rows) - 1)).indices.numpy()

@@ -1,0 +1,102 @@
+"""All cells of a grid that are not there yet, several at a time."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from linda.benchmark.cells import Cell, Settings, check_cells, is_done, run_cell, write_cell
+from linda.benchmark.methods import Method
+from linda.benchmark.protocol import Protocol
+from linda.benchmark.tasks import TaskSource
+from linda.errors import LindaError
+
+CELLS = "cells"
+
+
+def make_grid(
+    tasks: Sequence[TaskSource],
+    protocols: Sequence[Protocol],
+    methods: Sequence[Method],
+    seeds: Sequence[int],
+    settings: Settings,
+) -> list[Cell]:
+    """Every combination, one task after the other, a seed's methods together: a run that ends early has whole rows."""
+    settings.models.check(list(methods))
+    grid = []
+    for source in tasks:
+        task = source.load()
+        check_cells(task, list(protocols), settings, list(seeds))
+        for protocol, seed, domain, method in product(protocols, seeds, task.training_domains, methods):
+            grid.append(Cell(source, protocol, method, seed, domain))
+    return grid
+
+
+def run_grid(cells: Sequence[Cell], settings: Settings, output: Path, workers: int = 2, progress: bool = True) -> int:
+    """Computes what is missing in `output` and says how many cells that was.
+
+    Each worker computes on one thread: on small models two cells at a time are faster than one on two threads.
+    """
+    from tqdm import tqdm
+
+    folder = output / CELLS
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LindaError(f"cannot write to {output}: {(error.strerror or str(error)).lower()}") from error
+    missing = [cell for cell in cells if not is_done(folder, cell, settings)]
+    with tqdm(
+        total=len(cells), initial=len(cells) - len(missing), unit="cell", disable=None if progress else True
+    ) as bar:
+        for result in _results(missing, settings, folder, workers):
+            bar.set_postfix_str(f"{result['task']} {result['method']} {result['accuracy']:.1f}", refresh=False)
+            bar.update()
+    return len(missing)
+
+
+def _results(cells: Sequence[Cell], settings: Settings, folder: Path, workers: int) -> Iterator[dict[str, Any]]:
+    if workers == 1 or len(cells) < 2:
+        for cell in cells:
+            yield _compute(cell, settings, folder)
+        return
+    pool = ProcessPoolExecutor(
+        min(workers, len(cells)), mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
+    )
+    try:
+        for done in as_completed([pool.submit(_compute, cell, settings, folder) for cell in cells]):
+            yield done.result()
+    except BrokenProcessPool as error:
+        raise LindaError(
+            "a worker process died, perhaps for want of memory; use fewer workers (--workers 1)"
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _compute(cell: Cell, settings: Settings, folder: Path) -> dict[str, Any]:
+    """Written by the process that computed it: a killed run loses only the cells at hand."""
+    result = run_cell(cell, settings)
+    write_cell(folder, cell, result)
+    return result
+
+
+def _start_worker() -> None:
+    import torch
+
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+
+
+def _end_with_parent() -> None:
+    """A killed parent tells nobody: its workers would go on for hours."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,281 @@
+"""Labelled texts to train and test on: from a folder of tasks, from the hub, or one's own files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from linda.errors import LindaError
+from linda.examples import RECORD, ListTable, read_examples
+from linda.labels import LabelName, shown
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Parallel columns."""
+
+    texts: list[str]
+    pairs: list[str] | None
+    labels: list[LabelName]
+    domains: list[str] | None
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def take(self, rows: Sequence[int]) -> Rows:
+        def part(column: list[Any] | None) -> Any:
+            return None if column is None else [column[row] for row in rows]
+
+        return Rows(part(self.texts), part(self.pairs), part(self.labels), part(self.domains))
+
+
+@dataclass(frozen=True)
+class Task:
+    """tests: one set of rows, or several that are reported apart (MNLI's matched and mismatched)."""
+
+    name: str
+    train: Rows
+    tests: dict[str, Rows]
+    notes: tuple[str, ...] = ()  # what a reader of the table must know
+    small_classes: bool = False  # classes with fewer than k rows give what they have
+
+    @property
+    def classes(self) -> list[LabelName]:
+        return sorted(set(self.train.labels))
+
+    @property
+    def domains(self) -> list[str]:
+        """Empty where all rows are of one kind."""
+        return sorted(set(self.train.domains or ()))
+
+    @property
+    def training_domains(self) -> list[str | None]:
+        """What is trained on apart: each domain, or everything (None)."""
+        return [*self.domains] or [None]
+
+
+@dataclass(frozen=True)
+class _Hub:
+    """Where a task is on the hub. Splits have the names they have in the folders."""
+
+    path: str
+    config: str | None
+    text: str
+    label: str
+    pair: str | None = None
+    names: tuple[str, ...] | None = None  # of the classes, where the hub's own differ from the folder's
+    revision: str | None = None
+
+
+@dataclass(frozen=True)
+class _Known:
+    folder: str
+    tests: Mapping[str, str]  # name in the report: split
+    label: str = "label"
+    pair: str | None = None
+    domain: str | None = None
+    hub: _Hub | None = None
+    small_classes: bool = False
+
+
+def _glue(config: str, text: str, pair: str | None = None) -> _Hub:
+    return _Hub("nyu-mll/glue", config, text, "label", pair)
+
+
+def _trec(label: str) -> _Hub:
+    return _Hub("CogComp/trec", "default", "text", label, revision="refs/convert/parquet")
+
+
+_IMDB = _Hub("stanfordnlp/imdb", "plain_text", "text", "label", names=("negative", "positive"))
+
+_TASKS = {
+    "trec-coarse": _Known("trec", {"test": "test"}, label="label_coarse", hub=_trec("coarse_label")),
+    # Two of the fifty fine classes have four questions.
+    "trec-fine": _Known("trec", {"test": "test"}, label="label_fine", hub=_trec("fine_label"), small_classes=True),
+    "sst2": _Known("sst2", {"test": "validation"}, hub=_glue("sst2", "sentence")),
+    "imdb": _Known("imdb", {"test": "test"}, hub=_IMDB),
+    "rte": _Known("rte", {"test": "validation"}, pair="text_pair", hub=_glue("rte", "sentence1", "sentence2")),
+    "qnli": _Known("qnli", {"test": "validation"}, pair="text_pair", hub=_glue("qnli", "question", "sentence")),
+    "mnli": _Known(
+        "mnli",
+        {"matched": "validation_matched", "mismatched": "validation_mismatched"},
+        pair="text_pair",
+        hub=_glue("mnli", "premise", "hypothesis"),
+    ),
+    "womens-clothing": _Known("womens_clothing_reviews", {"test": "test"}, domain="domain"),
+    "amazon-fashion-garden": _Known("amazon_fashion_garden", {"test": "test"}, domain="domain"),
+    "yelp-cuisine": _Known("yelp_cuisine_polarity", {"test": "test"}, domain="domain"),
+    "yelp-categories": _Known("yelp_categories", {"test": "test"}, domain="domain"),
+}
+
+# Each part is a domain of the whole.
+_COMPOSED = {"movies": ("sst2", "imdb")}
+
+
+def known_tasks(data: str | Path | None = None) -> list[str]:
+    """The tasks known by name, and the folders of `data` that are none of them."""
+    known = [*_TASKS, *_COMPOSED]
+    if data is None or not Path(data).is_dir():
+        return known
+    taken = {task.folder for task in _TASKS.values()}
+    return known + sorted(
+        folder.parent.name for folder in Path(data).glob("*/train.jsonl*") if folder.parent.name not in taken
+    )
+
+
+@dataclass(frozen=True)
+class NamedTask:
+    """A task by its name, from a folder (NAME/SPLIT.jsonl.gz) or, without one, from the hub."""
+
+    name: str
+    data: Path | None = None
+
+    def load(self) -> Task:
+        return _load_named(self.name, self.data)
+
+
+@dataclass(frozen=True)
+class OwnTask:
+    """Anyone's own files, in any format that `linda augment` reads."""
+
+    name: str
+    train: Path
+    test: Path
+    text: str = "text"
+    label: str = "label"
+    pair: str | None = None
+    domain: str | None = None
+    small_classes: bool = False
+
+    def load(self) -> Task:
+        return _load_own(self)
+
+
+TaskSource = NamedTask | OwnTask
+
+
+@lru_cache(maxsize=2)
+def _load_named(name: str, data: Path | None) -> Task:
+    if name in _COMPOSED:
+        return _composed(name, data)
+    if data is not None and not data.is_dir():
+        raise LindaError(f"there is no folder {str(data)!r} with tasks")
+    known = _TASKS.get(name)
+    if known is None and data is not None and (data / name).is_dir():
+        known = _Known(name, {"test": "test" if _split_file(data / name, "test") else "validation"})
+    if known is None:
+        raise LindaError(f"there is no task {name!r}; known are {', '.join(known_tasks(data))}")
+    if data is not None:
+        return _from_folder(name, data / known.folder, known)
+    return _from_hub(name, known)
+
+
+@lru_cache(maxsize=2)
+def _load_own(own: OwnTask) -> Task:
+    train, test = (_read_file(file, own.text, own.label, own.pair, own.domain) for file in (own.train, own.test))
+    return _checked(Task(own.name, train, {"test": test}, small_classes=own.small_classes))
+
+
+def _composed(name: str, data: Path | None) -> Task:
+    parts = {part: _load_named(part, data) for part in _COMPOSED[name]}
+    train = _joined({part: task.train for part, task in parts.items()})
+    test = _joined({part: task.tests["test"] for part, task in parts.items()})
+    return _checked(Task(name, train, {"test": test}))
+
+
+def _joined(parts: Mapping[str, Rows]) -> Rows:
+    return Rows(
+        texts=[text for rows in parts.values() for text in rows.texts],
+        pairs=None,
+        labels=[label for rows in parts.values() for label in rows.labels],
+        domains=[name for name, rows in parts.items() for _ in range(len(rows))],
+    )
+
+
+def _from_folder(name: str, folder: Path, known: _Known) -> Task:
+    notes = []
+
+    def read(split: str) -> Rows:
+        file = _split_file(folder, split)
+        if file is None and (sample := _split_file(folder, f"{split}_sample*")) is not None:
+            notes.append(f"{name}: {split} is the sample {sample.name.split('.')[0]}")
+            file = sample
+        if file is None:
+            raise LindaError(f"the task {name!r} needs {folder / split}.jsonl.gz, which is not there")
+        return _read_file(file, "text", known.label, known.pair, known.domain)
+
+    train, tests = read("train"), {test: read(split) for test, split in known.tests.items()}
+    return _checked(Task(name, train, tests, tuple(notes), known.small_classes))
+
+
+def _split_file(folder: Path, split: str) -> Path | None:
+    return next((file for end in ("jsonl.gz", "jsonl") for file in sorted(folder.glob(f"{split}.{end}"))), None)
+
+
+def _from_hub(name: str, known: _Known) -> Task:
+    hub = known.hub
+    if hub is None:
+        raise LindaError(f"the task {name!r} is not on the hub; give the folder that has it (--data DIR)")
+    train, tests = (
+        _hub_rows(name, hub, "train"),
+        {test: _hub_rows(name, hub, split) for test, split in known.tests.items()},
+    )
+    return _checked(Task(name, train, tests, small_classes=known.small_classes))
+
+
+def _hub_rows(name: str, hub: _Hub, split: str) -> Rows:
+    import datasets
+
+    try:
+        rows = datasets.load_dataset(hub.path, hub.config, split=split, revision=hub.revision)
+    except Exception as error:  # the hub, the network and the cache each fail in their own way
+        raise LindaError(
+            f"the task {name!r} could not be fetched from the hub ({type(error).__name__}); give a folder (--data DIR)"
+        ) from error
+    names = hub.names or rows.features[hub.label].names
+    pairs = None if hub.pair is None else list(rows[hub.pair])
+    return Rows(list(rows[hub.text]), pairs, [names[code] for code in rows[hub.label]], None)
+
+
+def _read_file(path: Path, text: str, label: str, pair: str | None, domain: str | None) -> Rows:
+    from linda.tables import find_format, read_table
+
+    texts = [column for column in (text, pair, domain) if column is not None]
+    schema, batches = read_table(path, find_format(path), texts)
+    columns: dict[str, list[Any]] = {column: [] for column in schema.names}
+    for batch in batches:
+        for column, values in zip(schema.names, batch.columns, strict=True):
+            columns[column] += values.to_pylist()
+    # Columns that augmentation writes mean nothing here: a file that was augmented before can be tested on.
+    read = {name: values for name, values in columns.items() if name in (text, label, pair) or name not in RECORD}
+    try:
+        examples = read_examples(ListTable(read), text, label, pair)
+        if domain is not None and domain not in columns:
+            raise LindaError(f"there is no column {domain!r}; the data has {shown(schema.names)}")
+    except LindaError as error:
+        raise LindaError(f"{path}: {error}") from error
+    if examples.labels.soft is not None:
+        raise LindaError(f"{path}: the labels are distributions; a benchmark needs one class per row")
+    names = examples.labels.names
+    domains = None if domain is None else [str(value) for value in columns[domain]]
+    labels = [names[code] for code in examples.labels.codes]
+    return Rows(columns[text], None if pair is None else columns[pair], labels, domains)
+
+
+def _checked(task: Task) -> Task:
+    classes = set(task.train.labels)
+    if len(classes) < 2:
+        raise LindaError(
+            f"{task.name}: all training rows have the label {task.classes[0]!r}; there is nothing to learn"
+        )
+    for rows in task.tests.values():
+        for number, label in enumerate(rows.labels):
+            if label not in classes:
+                raise LindaError(
+                    f"{task.name}: row {number} of the test set has the label {label!r}, "
+                    f"which training never has (it has {shown(task.classes)})"
+                )
+    return task

@@ -1,0 +1,198 @@
+"""`linda bench`: does augmentation help on this data, and which kind?"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from linda.errors import LindaError
+
+if TYPE_CHECKING:
+    from linda.benchmark.cells import Settings
+    from linda.benchmark.paper import Experiment
+    from linda.benchmark.protocol import Protocol
+    from linda.benchmark.tasks import TaskSource
+
+_EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
+
+
+@click.command(context_settings={"show_default": True})
+@click.option(
+    "--output", required=True, type=click.Path(path_type=Path), help="Folder of the results. Alone: report anew."
+)
+@click.option("--train", type=click.Path(path_type=Path), help="Your own training file: CSV, TSV, JSONL or Parquet.")
+@click.option("--test", type=click.Path(path_type=Path), help="Your own test file.")
+@click.option("--text", default="text", help="Column of the text.")
+@click.option("--label", default="label", help="Column of the label.")
+@click.option("--pair", help="Column of the second text of a pair task.")
+@click.option("--domain", help="Column of the domain: train on each, test on all.")
+@click.option("--paper", type=click.Choice(_EXPERIMENTS), help="One of the paper's experiments.")
+@click.option(
+    "--profile",
+    type=click.Choice(["laptop", "paper"]),
+    default="laptop",
+    help="laptop: MiniLM, at most 2,500 training and 2,000 test rows. paper: BERT-base and all rows.",
+)
+@click.option("--tasks", help="Tasks by name, as trec-coarse,sst2; an unknown name lists them.")
+@click.option(
+    "--data", type=click.Path(path_type=Path), help="Folder of tasks (NAME/train.jsonl.gz …) instead of the hub."
+)
+@click.option("--methods", help="As vanilla,eda,linda or linda+partners=same+weight=0.5.")
+@click.option("--shots", help="Rows of each class to train on, as 5,10.")
+@click.option("--train-size", type=click.IntRange(min=2), help="The most training rows.")
+@click.option("--test-size", type=click.IntRange(min=1), help="The most test rows, the same for all.")
+@click.option("--small-classes", is_flag=True, help="Classes with fewer rows than shots give what they have.")
+@click.option("--seeds", type=click.IntRange(min=1), default=5, help="How often rows are drawn and models trained.")
+@click.option("--on", type=click.Choice(["test", "validation"]), default="test", help="validation: a part of training.")
+@click.option("--encoder", help="Folder or hub name of the encoder to fine-tune; all-MiniLM-L6-v2 by default.")
+@click.option("--learning-rate", help="A number, or search. By default the encoder's own, searched if none is known.")
+@click.option("--batch-size", type=click.IntRange(min=1), help="By default 8 with shots, 32 without.")
+@click.option("--epochs", type=click.IntRange(min=1), help="By default 30 with shots, 5 without.")
+@click.option(
+    "--match",
+    type=click.Choice(["steps", "epochs"]),
+    help="steps (default): all methods train equally long. epochs: more rows, more updates, as in the paper.",
+)
+@click.option(
+    "--max-length", type=click.IntRange(min=8), help="Tokens of a text that the encoder reads; 256 by default."
+)
+@click.option("--model", help="LINDA model: folder or hub name; the embedded one by default.")
+@click.option("--masked-model", help="Masked language model of ssmba; the LINDA model by default.")
+@click.option("--translate", nargs=2, metavar="THERE BACK", help="The two translation models of backtranslation.")
+@click.option("--workers", type=click.IntRange(min=1), default=2, help="Cells computed at a time, one thread each.")
+def command(output: Path, **given: Any) -> None:
+    """Compare augmentation methods: the same rows, seeds and number of updates for each.
+
+    \b
+    linda bench --train my.csv --test my_test.csv --shots 10 --methods vanilla,eda,linda --output results
+    linda bench --paper low-resource --data tasks --output results
+
+    Every cell (task, method, seed) is a file in OUTPUT/cells; a second run computes only what is missing. The
+    report is OUTPUT/report.md, with results.csv and figures beside it.
+    """
+    from linda.benchmark.methods import parse_method
+    from linda.benchmark.report import write_report
+    from linda.benchmark.run import make_grid, run_grid
+
+    experiment = _experiment(given)
+    tasks = _tasks(given, experiment)
+    if tasks:
+        methods = [parse_method(name) for name in _listed(given["methods"]) or _default_methods(given, experiment)]
+        protocols = _protocols(given, experiment)
+        settings = _settings(given, experiment, tasks, protocols, output)
+        cells = make_grid(tasks, protocols, methods, range(given["seeds"]), settings)
+        run_grid(cells, settings, output, given["workers"])
+    report = write_report(output, _command_line() if tasks else None)
+    click.echo(report.split("\n## ")[0].strip())
+    click.echo(f"\nTables and figures: {output / 'report.md'}")
+
+
+def _experiment(given: dict[str, Any]) -> Experiment | None:
+    from linda.benchmark.paper import find_experiment
+
+    return find_experiment(given["paper"], given["profile"]) if given["paper"] else None
+
+
+def _tasks(given: dict[str, Any], experiment: Experiment | None) -> list[TaskSource]:
+    from linda.benchmark.tasks import NamedTask, OwnTask
+
+    names = _listed(given["tasks"]) or (list(experiment.tasks) if experiment else [])
+    if given["train"] is None and given["test"] is None:
+        return [NamedTask(name, given["data"]) for name in names]
+    if given["train"] is None or given["test"] is None:
+        raise LindaError("your own data needs both --train FILE and --test FILE")
+    if names:
+        raise LindaError("give your own files (--train, --test) or tasks by name (--tasks, --paper), not both")
+    name = given["train"].name.split(".")[0]
+    columns = {column: given[column] for column in ("text", "label", "pair", "domain", "small_classes")}
+    return [OwnTask(name, given["train"], given["test"], **columns)]
+
+
+def _default_methods(given: dict[str, Any], experiment: Experiment | None) -> list[str]:
+    methods = list(experiment.methods) if experiment else ["vanilla", "eda", "ssmba", "mixup", "linda"]
+    return [*methods, "backtranslation"] if given["translate"] else methods
+
+
+def _protocols(given: dict[str, Any], experiment: Experiment | None) -> list[Protocol]:
+    from linda.benchmark.protocol import Protocol
+
+    shots = _numbers(given["shots"], "--shots") or (list(experiment.shots) if experiment else [])
+    if shots and given["train_size"]:
+        raise LindaError("give --shots or --train-size, not both")
+    if shots:
+        return [Protocol(shots=number) for number in shots]
+    return [Protocol(train_size=given["train_size"] or (experiment.train_size if experiment else None))]
+
+
+def _settings(
+    given: dict[str, Any],
+    experiment: Experiment | None,
+    tasks: list[TaskSource],
+    protocols: list[Protocol],
+    output: Path,
+) -> Settings:
+    from dataclasses import replace
+
+    from linda.benchmark.cells import Settings
+    from linda.benchmark.methods import Models
+    from linda.encoder import known_learning_rate
+
+    there, back = given["translate"] or (None, None)
+    preset = {name: getattr(experiment, name) for name in ("encoder", "max_length", "match", "test_size") if experiment}
+    chosen = {
+        name: given[name]
+        for name in ("encoder", "max_length", "match", "test_size", "batch_size", "epochs", "on")
+        if given[name] is not None
+    }
+    models = Models(given["model"], given["masked_model"], there, back)
+    settings = Settings(**{**preset, **chosen}, models=models)
+    rate = given["learning_rate"]
+    if rate is None:
+        rate = known_learning_rate(settings.encoder) or "search"
+    if rate == "search":
+        rate = _searched_rate(tasks, protocols, settings, output, given["workers"])
+    return replace(settings, learning_rate=_positive(rate, "--learning-rate"))
+
+
+def _searched_rate(
+    tasks: list[TaskSource], protocols: list[Protocol], settings: Settings, output: Path, workers: int
+) -> float:
+    from linda.benchmark.rate import search_rate
+
+    click.echo("Searching the learning rate, with vanilla on a part of the training rows", err=True)
+    accuracy = search_rate(tasks, protocols, settings, output, workers)
+    best = max(accuracy, key=lambda rate: accuracy[rate])
+    listed = ", ".join(f"{rate:g}: {found:.1f}" for rate, found in accuracy.items())
+    click.echo(f"Accuracy by rate: {listed}; {best:g} is used", err=True)
+    return best
+
+
+def _listed(text: str | None) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()] if text else []
+
+
+def _numbers(text: str | None, option: str) -> list[int]:
+    parts = _listed(text)
+    if not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise LindaError(f"{option} is {text!r}; give whole numbers from 1, as 5,10")
+    return [int(part) for part in parts]
+
+
+def _positive(value: Any, option: str) -> float:
+    try:
+        number = float(value)
+        if not 0 < number < 1:
+            raise ValueError
+    except ValueError:
+        raise LindaError(f"{option} is {value!r}; give a number between 0 and 1, or search") from None
+    return number
+
+
+def _command_line() -> str:
+    """As it was typed, but with the last part of each path: the rest is of no use on another machine."""
+    arguments = [Path(part).name if Path(part).exists() else part for part in sys.argv[1:]]
+    return shlex.join(["linda", *arguments])

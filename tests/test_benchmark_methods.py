@@ -1,0 +1,131 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linda.augmentation import Augmenter
+from linda.benchmark import methods
+from linda.benchmark.methods import Models, NewRows, Policy, make_new_rows, parse_method
+from linda.benchmark.tasks import Rows
+from linda.errors import LindaError
+from splice import Splice
+from tiny_encoder import save_tiny_bert
+
+ROWS = Rows(
+    ["the film is good here now", "a good film in the city", "the bad man is in a bad city", "a bad film so far away"],
+    None,
+    ["pos", "pos", "neg", "neg"],
+    None,
+)
+CLASSES: list[Any] = ["neg", "pos"]
+
+
+class SureTeacher:
+    """Sees one word only."""
+
+    classes_ = CLASSES
+
+    def predict_proba(self, texts: list[str], pairs: list[str] | None = None) -> np.ndarray:
+        return np.array([[0.9, 0.1] if "bad" in text else [0.1, 0.9] for text in texts])
+
+
+@pytest.fixture(autouse=True)
+def _splice_for_linda(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = methods._load.__wrapped__
+    monkeypatch.setattr(methods, "_load", lambda name, *more: Splice() if name == "linda" else load(name, *more))
+
+
+def made(text: str, rows: Rows = ROWS, encoder: Path | None = None, seed: int = 1) -> NewRows:
+    return make_new_rows(parse_method(text), rows, CLASSES, Models(), encoder, SureTeacher, seed)  # type: ignore[arg-type]
+
+
+def test_methods_by_name_and_setting() -> None:
+    assert parse_method("vanilla").augmenter is None
+    assert parse_method("mixup").mixup == 1.0
+    assert parse_method("ssmba-soft").policy.labels == "predicted"
+    assert parse_method("linda-sharpened").policy.temperature == 0.5
+    method = parse_method("linda+partners=same+weight=0.5+per_row=4+raw_ratio=true+ratio=beta:0.4")
+    assert method.policy == Policy("same", "beta:0.4", raw_ratio=True, per_row=4, weight=0.5)
+    assert method.name == "linda+partners=same+weight=0.5+per_row=4+raw_ratio=true+ratio=beta:0.4"
+
+
+def test_linda_is_what_linda_augment_does() -> None:
+    policy = parse_method("linda").policy
+    for name in ("partners", "ratio", "raw_ratio", "labels", "temperature", "per_row"):
+        assert getattr(policy, name) == getattr(Augmenter(), name)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lindy", "no method 'lindy'; known are vanilla, eda, ssmba"),
+        ("linda+partner=same", "no setting 'partner'; known are partners, ratio"),
+        ("linda+per_row=many", "per_row cannot be 'many'; give a whole number"),
+        ("linda+gates=no", "gates cannot be 'no'; give true or false"),
+        ("eda+partners=same", "eda mixes no two texts and has no partners"),
+        ("vanilla+weight=0.5", "vanilla makes no new rows"),
+    ],
+)
+def test_bad_methods(text: str, message: str) -> None:
+    with pytest.raises(LindaError, match=message):
+        parse_method(text)
+
+
+def test_translation_needs_models() -> None:
+    with pytest.raises(LindaError, match="--translate THERE BACK"):
+        Models().check([parse_method("backtranslation")])
+
+
+def test_vanilla_and_mixup_make_no_rows() -> None:
+    assert len(made("vanilla")) == len(made("mixup")) == 0
+
+
+def test_one_new_row_per_row_with_the_parents_label() -> None:
+    new = made("eda")
+    assert len(new) == 4
+    np.testing.assert_array_equal(new.labels, [[0, 1], [0, 1], [1, 0], [1, 0]])
+    assert not set(new.texts) & set(ROWS.texts)
+
+
+def test_labels_lie_between_the_parents() -> None:
+    interpolated, sharpened = made("linda-interpolated").labels, made("linda-sharpened").labels
+    between = (interpolated > 0) & (interpolated < 1)
+    assert between.any()
+    assert (np.abs(sharpened - 0.5)[between] > np.abs(interpolated - 0.5)[between]).all()
+    np.testing.assert_allclose(interpolated.sum(axis=1), 1, atol=1e-5)
+
+
+def test_policy_reaches_the_rows() -> None:
+    assert len(made("eda+per_row=2")) == 8
+    assert made("linda+weight=0.25").weight == 0.25
+    same = made("linda+partners=same+labels=interpolated").labels
+    assert set(same.flatten()) == {0.0, 1.0}
+
+
+def test_predicted_labels_are_the_teachers() -> None:
+    new = made("linda-predicted")
+    np.testing.assert_allclose(new.labels, SureTeacher().predict_proba(new.texts), atol=1e-6)
+
+
+def test_rows_that_the_teacher_doubts_are_left_out() -> None:
+    everything, kept = made("linda+per_row=4"), made("linda+per_row=4+keep=0.8")
+    assert 0 < len(kept) < len(everything)
+    assert set(kept.texts) < set(everything.texts)
+    for text, label in zip(kept.texts, kept.labels, strict=True):
+        assert np.minimum(label, SureTeacher().predict_proba([text])[0]).sum() >= 0.8
+
+
+def test_nearest_partners_are_the_most_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(methods, "_NEIGHBOURS", 1)
+    rows = Rows(["good good good", "bad bad bad", "good good good far", "bad bad bad far"], None, ROWS.labels, None)
+    new = made("linda+partners=nearest+ratio=0.5+gates=false", rows, save_tiny_bert(tmp_path / "bert"))
+    for text in new.texts:
+        assert not {"good", "bad"} <= set(text.split())
+
+
+def test_pairs_are_made_from_pairs() -> None:
+    rows = Rows(ROWS.texts, list(reversed(ROWS.texts)), ROWS.labels, None)
+    new = made("linda-interpolated", rows)
+    assert new.pairs is not None
+    assert len(new.pairs) == len(new.texts) == len(new.labels)

@@ -1,0 +1,70 @@
+from collections import Counter
+
+import pytest
+
+from linda.benchmark.protocol import Protocol, draw, split
+from linda.benchmark.tasks import Rows, Task
+from linda.errors import LindaError
+
+
+def rows(count: int, domains: bool = False) -> Rows:
+    labels = ["a" if n % 3 else "b" for n in range(count)]  # two of three are a
+    return Rows(
+        [f"text {n}" for n in range(count)], None, labels, [f"d{n % 2}" for n in range(count)] if domains else None
+    )
+
+
+def task(count: int = 90, domains: bool = False, **more: bool) -> Task:
+    return Task("toy", rows(count, domains), {"test": rows(40, domains)}, **more)
+
+
+def drawn(protocol: Protocol, seed: int) -> Rows:
+    return draw(task(), split(task(), None, "test", None).pool, protocol, seed)
+
+
+def test_shots_are_so_many_of_each_class() -> None:
+    for seed in range(5):
+        assert Counter(drawn(Protocol(shots=5), seed).labels) == {"a": 5, "b": 5}
+
+
+def test_a_seed_fixes_the_rows_and_smaller_draws_are_part_of_larger_ones() -> None:
+    assert drawn(Protocol(shots=5), 3) == drawn(Protocol(shots=5), 3)
+    assert drawn(Protocol(shots=5), 3) != drawn(Protocol(shots=5), 4)
+    assert set(drawn(Protocol(shots=5), 3).texts) < set(drawn(Protocol(shots=10), 3).texts)
+    assert set(drawn(Protocol(train_size=10), 3).texts) < set(drawn(Protocol(train_size=20), 3).texts)
+
+
+def test_full_and_sized() -> None:
+    assert len(drawn(Protocol(), 0)) == 90
+    assert len(drawn(Protocol(train_size=20), 0)) == 20
+    assert len(drawn(Protocol(train_size=1000), 0)) == 90
+    assert [Protocol(shots=5).name, Protocol(train_size=20).name, Protocol().name] == ["5-shot", "20 rows", "full"]
+
+
+def test_more_shots_than_a_class_has() -> None:
+    with pytest.raises(LindaError, match=r"toy: the class 'b' has 30 rows to draw 31 from; .*--small-classes"):
+        drawn(Protocol(shots=31), 0)
+    lenient = task(small_classes=True)
+    assert Counter(draw(lenient, lenient.train, Protocol(shots=31), 0).labels) == {"a": 31, "b": 30}
+
+
+def test_validation_is_a_fixed_part_of_training_that_is_not_trained_on() -> None:
+    parts = split(task(), None, "validation", None)
+    assert len(parts.tests["test"]) == 18
+    assert set(parts.tests["test"].texts) | set(parts.pool.texts) == set(task().train.texts)
+    assert not set(parts.tests["test"].texts) & set(parts.pool.texts)
+    assert parts == split(task(), None, "validation", None)
+
+
+def test_test_size_is_the_same_subset_always() -> None:
+    small = split(task(), None, "test", 10).tests["test"]
+    assert len(small) == 10
+    assert small == split(task(), None, "test", 10).tests["test"]
+    assert len(split(task(), None, "test", 1000).tests["test"]) == 40
+
+
+def test_one_domain_trains_and_all_are_tested() -> None:
+    by_domain = task(domains=True)
+    parts = split(by_domain, "d1", "test", None)
+    assert set(parts.pool.domains or ()) == {"d1"}
+    assert {name: set(test.domains or ()) for name, test in parts.tests.items()} == {"d0": {"d0"}, "d1": {"d1"}}
