@@ -1,0 +1,168 @@
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linda.benchmark.advice import advise
+from linda.benchmark.methods import parse_method
+from linda.benchmark.paper import EXPERIMENTS, FIGURES, find_experiment
+from linda.benchmark.report import write_report
+from linda.benchmark.results import collect
+from linda.benchmark.run import CELLS
+from linda.benchmark.statistics import paired_difference, summary
+from linda.benchmark.tasks import known_tasks
+from linda.errors import LindaError
+
+
+def cell(method: str, seed: int, accuracy: float, task: str = "sst2", shots: int = 5, **more: Any) -> dict[str, Any]:
+    return {
+        "task": task,
+        "method": method,
+        "protocol": f"{shots}-shot",
+        "shots": shots,
+        "train_size": None,
+        "domain": None,
+        "seed": seed,
+        "scores": {"test": accuracy},
+        "updates": 60,
+        "policy": {"per_row": 1} if method != "vanilla" else None,
+        "test_rows": {"test": 100},
+        "settings": {"encoder": "tiny", "on": "test", "test_size": 100},
+        "notes": [],
+        "seconds": {"train": 30.0},
+        **more,
+    }
+
+
+def several(method: str, accuracies: list[float], **more: Any) -> list[dict[str, Any]]:
+    return [cell(method, seed, accuracy, **more) for seed, accuracy in enumerate(accuracies)]
+
+
+VANILLA = several("vanilla", [60.0, 62.0, 70.0])
+
+
+def test_differences_are_paired_by_seed() -> None:
+    # Alone, the methods' spreads overlap; seed by seed one is 2 ± 0.1 better.
+    difference = paired_difference({0: 62.0, 1: 64.1, 2: 71.9, 9: 0.0}, {0: 60.0, 1: 62.0, 2: 70.0, 8: 99.0})
+    assert difference is not None
+    assert difference.count == 3
+    assert difference.mean == pytest.approx(2.0)
+    assert difference.margin == pytest.approx(4.303 * 0.1 / 3**0.5, rel=1e-3)  # t of two degrees of freedom
+    assert difference.is_clear
+    assert paired_difference({0: 1.0}, {1: 1.0}) is None
+    single = paired_difference({0: 1.0}, {0: 0.0})
+    assert single is not None
+    assert not single.is_clear
+
+
+def test_summary_has_the_sample_deviation() -> None:
+    found = summary({0: 1.0, 1: 2.0, 2: 3.0})
+    assert (found.mean, found.std, found.count) == (2.0, 1.0, 3)
+    assert summary({0: 1.0}).std is None
+
+
+def test_advice_names_what_helps_what_hurts_and_what_is_noise() -> None:
+    results = collect(
+        VANILLA
+        + several("linda", [62.0, 64.1, 71.9])
+        + several("eda", [50.0, 52.0, 60.5])
+        + several("mixup", [55.0, 66.0, 70.0])
+    )
+    assert advise(results) == [
+        "On sst2 (5-shot): linda gains 2.0 ± 0.2 points over vanilla; eda loses 9.8 ± 0.7 points; "
+        "the others are within noise."
+    ]
+
+
+def test_advice_says_when_nothing_helps_or_nothing_can_be_known() -> None:
+    nothing = collect(VANILLA + several("linda", [55.0, 66.0, 70.0]))
+    assert advise(nothing) == [
+        "On sst2 (5-shot): nothing helps beyond noise, so do not augment; linda -0.3 is within noise."
+    ]
+    one = collect(VANILLA[:1] + several("linda", [90.0]))
+    assert advise(one) == ["On sst2 (5-shot): one seed cannot tell a gain from chance; use --seeds 5."]
+    assert "nothing to compare" in advise(collect(VANILLA))[0]
+
+
+def test_advice_joins_the_protocols_of_a_task() -> None:
+    results = collect(
+        VANILLA
+        + several("linda", [61.0, 63.1, 70.9])
+        + several("vanilla", [70.0, 72.0, 80.0], shots=10)
+        + several("linda", [73.0, 75.1, 82.9], shots=10)
+    )
+    assert advise(results) == ["On sst2 (5-shot, 10-shot): linda gains 2.0 ± 0.2 points over vanilla."]
+
+
+def write_cells(folder: Path, cells: list[dict[str, Any]]) -> None:
+    (folder / CELLS).mkdir(parents=True)
+    for number, content in enumerate(cells):
+        (folder / CELLS / f"{number}.json").write_text(json.dumps(content))
+
+
+def test_report_and_csv(tmp_path: Path) -> None:
+    write_cells(tmp_path, VANILLA + several("linda", [62.0, 64.1, 71.9]) + several("vanilla", [80.0], shots=10))
+    report = write_report(tmp_path, "linda bench --tasks sst2")
+    assert "| method | sst2 5-shot | sst2 10-shot |" in report
+    assert "| vanilla | 64.0 ± 5.3 | **80.0** |" in report
+    assert "| linda | **66.0 ± 5.2** |  |" in report
+    assert "| linda | **+2.0 ± 0.2** |  |" in report
+    assert "| linda | +2.0 | 1 of 1 | 1 of 2 |" in report
+    assert "| linda | 63.5 ± 4.4 | 66.5 ± 3.8 |" in report  # the paper's
+    assert "- command: `linda bench --tasks sst2`" in report
+    assert "sst2 test: 100" in report
+    with (tmp_path / "results.csv").open() as file:
+        rows = {(row["protocol"], row["method"]): row for row in csv.DictReader(file)}
+    assert rows["5-shot", "linda"]["gain"] == "2.000"
+    assert rows["5-shot", "linda"]["paper_mean"] == "63.500"
+    assert rows["10-shot", "vanilla"]["std"] == ""
+    for name in ("accuracy.png", "gain.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+    assert "command: `linda bench --tasks sst2`" in write_report(tmp_path)  # kept for the next report
+
+
+def test_domains_become_a_matrix_and_two_columns(tmp_path: Path) -> None:
+    def by_domain(method: str, domain: str, scores: dict[str, float]) -> dict[str, Any]:
+        return cell(method, 0, 0.0, "movies", domain=domain, scores=scores, protocol="full", shots=None)
+
+    cells = [
+        by_domain("vanilla", "imdb", {"imdb": 90.0, "sst2": 80.0}),
+        by_domain("vanilla", "sst2", {"imdb": 70.0, "sst2": 92.0}),
+    ]
+    results = collect(cells)
+    assert results.scores["movies", "full", "in domain"]["vanilla"] == {0: 91.0}
+    assert results.scores["movies", "full", "out of domain"]["vanilla"] == {0: 75.0}
+    write_cells(tmp_path, cells)
+    report = write_report(tmp_path)
+    assert "| vanilla | imdb | sst2 |" in report
+    assert "| sst2 | 80.0 | 92.0 |" in report  # tested on sst2, trained on imdb and on sst2
+    assert "| linda | 91.0 ± 0.2 | 85.7 ± 0.9 |" in report
+
+
+def test_no_results_and_damaged_ones(tmp_path: Path) -> None:
+    with pytest.raises(LindaError, match="there are no results in"):
+        write_report(tmp_path)
+    (tmp_path / CELLS).mkdir()
+    (tmp_path / CELLS / "a.json").write_text("{")
+    with pytest.raises(LindaError, match=r"a.json is no result of linda bench"):
+        write_report(tmp_path)
+
+
+def test_the_papers_figures() -> None:
+    assert len(FIGURES) == 5 * 8 + 6 * 4 + 6 * 6 + 3 * 8
+    assert FIGURES[("trec-coarse", "5-shot", "test"), "vanilla"] == (61.2, 7.63)
+    assert FIGURES[("imdb", "10-shot", "test"), "linda"] == (71.0, 1.61)
+    assert FIGURES[("mnli", "full", "mismatched"), "linda"] == (78.0, 0.29)
+    low = [column for column, method in FIGURES if method == "linda" and column[1].endswith("shot")]
+    gains = [FIGURES[column, "linda"][0] - FIGURES[column, "vanilla"][0] for column in low]
+    assert sum(gains) / len(gains) == pytest.approx(2.7, abs=0.1)  # "2.7 points above vanilla on average"
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_experiments_are_of_known_tasks_and_methods(name: str) -> None:
+    for profile in ("paper", "laptop"):
+        experiment = find_experiment(name, profile)
+        assert set(experiment.tasks) <= set(known_tasks())
+        assert [parse_method(method).name for method in experiment.methods] == list(experiment.methods)

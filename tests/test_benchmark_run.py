@@ -1,0 +1,145 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linda.benchmark import run as run_module
+from linda.benchmark.cells import Cell, Settings, read_cells, run_cell
+from linda.benchmark.methods import Models, parse_method
+from linda.benchmark.protocol import Protocol
+from linda.benchmark.rate import RATES, search_rate
+from linda.benchmark.run import CELLS, make_grid, run_grid
+from linda.benchmark.tasks import OwnTask
+from linda.errors import LindaError
+from tiny_encoder import save_tiny_bert
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_tiny_bert(tmp_path_factory.mktemp("tiny") / "bert"))
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> OwnTask:
+    folder = tmp_path_factory.mktemp("data")
+    things, places = ["film", "city", "man", "film film"], ["far", "in the city", "of the man", "in a film", "is far"]
+    lines = [f"the {a} {b} is {c},{d},{a[:4]}" for a in things for b in places for c, d in (("good", 1), ("bad", 0))]
+    for name in ("train", "test"):
+        (folder / f"{name}.csv").write_text("\n".join(["text,label,domain", *lines]) + "\n")
+    return OwnTask("toy", folder / "train.csv", folder / "test.csv")
+
+
+@pytest.fixture
+def settings(encoder: str) -> Settings:
+    return Settings(encoder, learning_rate=1e-2, batch_size=4, epochs=3, max_length=32)
+
+
+def grid(source: OwnTask, settings: Settings, methods: str = "vanilla,eda", seeds: int = 2) -> list[Cell]:
+    parsed = [parse_method(name) for name in methods.split(",")]
+    return make_grid([source], [Protocol(shots=4)], parsed, range(seeds), settings)
+
+
+def test_a_cell_says_all_that_a_table_needs(source: OwnTask, settings: Settings) -> None:
+    result = run_cell(Cell(source, Protocol(shots=4), parse_method("eda"), seed=1), settings)
+    assert {name: result[name] for name in ("task", "method", "shots", "seed", "rows", "new_rows")} == {
+        "task": "toy",
+        "method": "eda",
+        "shots": 4,
+        "seed": 1,
+        "rows": 8,
+        "new_rows": 8,
+    }
+    assert 0 <= result["accuracy"] <= 100
+    assert set(result["seconds"]) == {"augment", "train", "test"}
+    assert result["settings"]["encoder"] == "bert"  # a name, no place of this machine
+    json.dumps(result)
+
+
+def test_steps_are_matched_unless_epochs_are(source: OwnTask, settings: Settings) -> None:
+    def updates(method: str, match: str) -> int:
+        cell = Cell(source, Protocol(shots=4), parse_method(method), seed=0)
+        count: int = run_cell(cell, replace(settings, match=match, epochs=1))["updates"]
+        return count
+
+    assert updates("vanilla", "steps") == updates("eda", "steps") == updates("eda+per_row=3", "steps") == 4
+    assert updates("vanilla", "epochs") == 2
+    assert updates("eda+per_row=3", "epochs") == 8
+
+
+def test_same_cell_same_accuracy(source: OwnTask, settings: Settings) -> None:
+    cell = Cell(source, Protocol(shots=4), parse_method("mixup"), seed=3)
+    assert run_cell(cell, settings)["scores"] == run_cell(cell, settings)["scores"]
+
+
+def test_every_method_runs_on_linda_too(source: OwnTask, settings: Settings, tiny_model_folder: Path) -> None:
+    with_model = replace(settings, epochs=1, models=Models(linda=str(tiny_model_folder)))
+    for method in ("linda", "linda-predicted", "linda-measured+weight=0.5+gates=false", "ssmba-soft"):
+        result = run_cell(Cell(source, Protocol(shots=4), parse_method(method), seed=0), with_model)
+        assert result["settings"]["linda_model"].startswith("tiny-linda ")
+
+
+def test_a_rerun_computes_only_what_is_missing(
+    source: OwnTask, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = grid(source, settings)
+    assert run_grid(cells, settings, tmp_path, workers=1) == 4
+    assert run_grid(cells, settings, tmp_path, workers=1) == 0
+    before = {file.name: file.read_text() for file in (tmp_path / CELLS).iterdir()}
+    (tmp_path / CELLS / cells[2].file_name).unlink()
+    (tmp_path / CELLS / "half.json.part").write_text("{")  # what a killed run may leave
+    computed = []
+    compute = run_module.run_cell
+
+    def counted(cell: Cell, given: Settings) -> dict[str, Any]:
+        computed.append(cell)
+        return compute(cell, given)
+
+    monkeypatch.setattr(run_module, "run_cell", counted)
+    assert run_grid(cells, settings, tmp_path, workers=1) == 1
+    assert computed == [cells[2]]
+    again = json.loads((tmp_path / CELLS / cells[2].file_name).read_text())
+    assert again["scores"] == json.loads(before[cells[2].file_name])["scores"]
+
+
+def test_cells_of_other_settings_are_not_mixed(source: OwnTask, settings: Settings, tmp_path: Path) -> None:
+    cells = grid(source, settings, seeds=1)
+    run_grid(cells, settings, tmp_path, workers=1)
+    with pytest.raises(LindaError, match=r"was computed with epochs 3, now 2 is asked for; use another --output"):
+        run_grid(cells, replace(settings, epochs=2), tmp_path, workers=1)
+    changed = [replace(cells[1], method=replace(cells[1].method, policy=parse_method("eda+weight=0.5").policy))]
+    with pytest.raises(LindaError, match=r"was computed with weight 1.0, now 0.5 is asked for"):
+        run_grid(changed, settings, tmp_path, workers=1)
+
+
+def test_two_at_a_time_give_the_same(source: OwnTask, settings: Settings, tmp_path: Path) -> None:
+    cells = grid(source, settings, seeds=1)
+    for workers in (1, 2):
+        run_grid(cells, settings, tmp_path / str(workers), workers=workers, progress=False)
+    one, two = ([cell["scores"] for cell in read_cells(tmp_path / str(workers) / CELLS)] for workers in (1, 2))
+    assert one == two
+
+
+def test_each_domain_trains_and_all_are_tested(source: OwnTask, settings: Settings) -> None:
+    by_domain = replace(source, domain="domain")
+    cells = grid(by_domain, settings, "vanilla", seeds=1)
+    assert [cell.domain for cell in cells] == ["city", "film", "man"]
+    result = run_cell(cells[1], settings)
+    assert set(result["scores"]) == {"city", "film", "man"}
+    assert result["accuracy"] == result["scores"]["film"]
+
+
+def test_impossible_cells_are_known_beforehand(source: OwnTask, settings: Settings) -> None:
+    with pytest.raises(LindaError, match="the class 0 has 20 rows to draw 21 from"):
+        make_grid([source], [Protocol(shots=21)], [parse_method("vanilla")], [0], settings)
+    with pytest.raises(LindaError, match="--translate THERE BACK"):
+        make_grid([source], [Protocol()], [parse_method("backtranslation")], [0], settings)
+
+
+def test_rates_are_compared_on_training_rows(source: OwnTask, settings: Settings, tmp_path: Path) -> None:
+    accuracy = search_rate([source], [Protocol(shots=4)], settings, tmp_path, workers=1, progress=False)
+    assert list(accuracy) == list(RATES)
+    cells = list(read_cells(tmp_path / "rates" / "0.0001" / CELLS))
+    assert {cell["settings"]["on"] for cell in cells} == {"validation"}
+    assert {cell["method"] for cell in cells} == {"vanilla"}

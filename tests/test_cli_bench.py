@@ -1,0 +1,89 @@
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from linda.cli import main
+from tiny_encoder import save_tiny_bert
+
+GOOD = "text,label\n" + "".join(f"the film {n} is good,pos\na bad film {n},neg\n" for n in range(10))
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_tiny_bert(tmp_path_factory.mktemp("tiny") / "bert"))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "my.csv").write_text(GOOD)
+    (tmp_path / "my_test.csv").write_text(GOOD)
+    return tmp_path
+
+
+def bench(folder: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["bench", "--output", str(folder / "out"), "--workers", "1", *arguments])
+
+
+def own(folder: Path, *arguments: str) -> Result:
+    return bench(folder, "--train", str(folder / "my.csv"), "--test", str(folder / "my_test.csv"), *arguments)
+
+
+def test_anyones_own_data(files: Path, encoder: str) -> None:
+    settings = ["--methods", "vanilla,eda", "--shots", "3", "--seeds", "2", "--epochs", "1", "--encoder", encoder]
+    result = own(files, *settings, "--learning-rate", "1e-2")
+    assert result.exit_code == 0, result.output
+    assert "On my (3-shot):" in result.stdout
+    assert "report.md" in result.stdout
+    assert len(list((files / "out" / "cells").glob("*.json"))) == 4
+    assert {"report.md", "results.csv", "accuracy.png", "gain.png"} <= {file.name for file in (files / "out").iterdir()}
+    again = bench(files)  # the report alone
+    assert again.exit_code == 0
+    assert "On my (3-shot):" in again.stdout
+
+
+def test_an_unknown_encoder_has_its_rate_searched(files: Path, encoder: str) -> None:
+    result = own(files, "--methods", "vanilla", "--shots", "3", "--seeds", "1", "--epochs", "1", "--encoder", encoder)
+    assert result.exit_code == 0, result.output
+    assert "is used" in result.stderr
+    assert len(list((files / "out" / "rates").iterdir())) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--methods", "vanilla,magic"], "there is no method 'magic'; known are vanilla, eda"),
+        (["--shots", "50"], "the class 'neg' has 10 rows to draw 50 from"),
+        (["--shots", "few"], "--shots is 'few'; give whole numbers from 1"),
+        (["--shots", "5", "--train-size", "10"], "give --shots or --train-size, not both"),
+        (["--learning-rate", "fast"], "--learning-rate is 'fast'"),
+        (["--label", "stars"], "there is no column 'stars'; the data has 'text', 'label'"),
+        (["--tasks", "sst2"], "not both"),
+        (["--methods", "backtranslation"], "needs two translation models"),
+    ],
+)
+def test_bad_input_is_one_line(files: Path, arguments: list[str], message: str) -> None:
+    result = own(files, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_bad_tasks_are_one_line(tmp_path: Path) -> None:
+    for arguments, message in (
+        (["--tasks", "trek"], "there is no task 'trek'; known are trec-coarse"),
+        (["--tasks", "sst2", "--data", str(tmp_path)], "'sst2' needs"),
+        (["--train", "my.csv"], "both --train FILE and --test FILE"),
+        ([], "there are no results"),
+    ):
+        result = bench(tmp_path, *arguments)
+        assert result.exit_code == 2
+        assert message in result.stderr
+        assert result.stderr.count("\n") == 1
+
+
+def test_unseen_label_in_the_test_file(files: Path) -> None:
+    (files / "my_test.csv").write_text(GOOD + "so so,neutral\n")
+    result = own(files)
+    assert result.exit_code == 2
+    assert "row 20 of the test set has the label 'neutral', which training never has" in result.stderr
