@@ -1,0 +1,31 @@
+"""Soft labels in scikit-learn, which knows none: every row becomes one row per label it may have, weighted.
+
+linda augment train.csv --output bigger.parquet
+python examples/soft_labels_sklearn.py bigger.parquet
+"""
+
+import json
+import sys
+
+import pandas as pd
+import pyarrow.parquet as pq
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+frame = pd.read_parquet(sys.argv[1])
+names = json.loads(pq.read_schema(sys.argv[1]).metadata[b"label_names"])
+
+expanded = [
+    (text, name, weight)
+    for text, weights in zip(frame["text"], frame["label_probs"], strict=True)
+    for name, weight in zip(names, weights, strict=True)
+    if weight > 0
+]
+texts, labels, weights = zip(*expanded, strict=True)
+
+model = make_pipeline(TfidfVectorizer(), LogisticRegression())
+model.fit(texts, labels, logisticregression__sample_weight=weights)
+
+originals = frame[frame["method"] == "original"]
+print(f"accuracy on the originals: {model.score(originals['text'], originals['label']):.3f}")
