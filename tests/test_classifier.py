@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +94,20 @@ def test_vectors_do_not_depend_on_the_other_rows(encoder: Path) -> None:
         together = model(rows)
         alone = torch.cat([model([row]) for row in rows])
     torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
+
+
+def test_leaving_out_unused_tokens_changes_nothing(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def weights_after_training() -> dict[str, torch.Tensor]:
+        network = classifier(encoder, epochs=3).fit(TEXTS, LABELS, pairs=list(reversed(TEXTS)))._network
+        assert network is not None
+        return network.state_dict()
+
+    narrowed = weights_after_training()
+    monkeypatch.setattr(SentenceEncoder, "narrowed", lambda self, texts: nullcontext())
+    whole = weights_after_training()
+    assert narrowed.keys() == whole.keys()
+    for name in whole:
+        torch.testing.assert_close(narrowed[name], whole[name], atol=1e-6, rtol=1e-5)
 
 
 def test_save_and_load(encoder: Path, tmp_path: Path) -> None:

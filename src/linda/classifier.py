@@ -15,6 +15,7 @@ import math
 import shutil
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -89,29 +90,41 @@ class TextClassifier:
         targets, self.classes_ = _as_distributions(labels, classes)
         _check_rows(texts, pairs, len(targets), weights)
         loss_weights = torch.ones(len(texts)) if weights is None else torch.tensor(weights, dtype=torch.float32)
-        updates = self.updates or self.epochs * math.ceil(len(texts) / self.batch_size)
-
         with _seeded(seed, self.device):
             encoder = SentenceEncoder.from_pretrained(self.encoder, self.max_length)
             network = _Network(encoder, len(self.classes_), self.dropout)
             network.initialize(torch.Generator().manual_seed(seed))
             network.to(self.device).train()
-            optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
-            batches = _batches_forever(len(texts), self.batch_size, _random(seed, _ORDER))
-            mixing = _random(seed, _MIXUP)
-            for _ in self._with_progress(range(updates)):
-                batch = next(batches)
-                second = None if pairs is None else [pairs[row] for row in batch]
-                vectors = encoder(encoder.tokenize([texts[row] for row in batch], second))  # (B, d)
-                target, weight = targets[batch], loss_weights[batch]
-                if self.mixup is not None:
-                    vectors, target = _mixed(vectors, target.to(self.device), self.mixup, mixing)
-                loss = soft_cross_entropy(network.logits(vectors), target, weight)
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
+            with encoder.narrowed(chain(texts, pairs or ())):
+                self._train(network, texts, pairs, targets, loss_weights, seed)
         self._network = network.eval()
         return self
+
+    def _train(
+        self,
+        network: _Network,
+        texts: Sequence[str],
+        pairs: Sequence[str] | None,
+        targets: Tensor,
+        weights: Tensor,
+        seed: int,
+    ) -> None:
+        encoder = network.encoder
+        optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
+        batches = _batches_forever(len(texts), self.batch_size, _random(seed, _ORDER))
+        mixing = _random(seed, _MIXUP)
+        updates = self.updates or self.epochs * math.ceil(len(texts) / self.batch_size)
+        for _ in self._with_progress(range(updates)):
+            batch = next(batches)
+            second = None if pairs is None else [pairs[row] for row in batch]
+            vectors = encoder(encoder.tokenize([texts[row] for row in batch], second))  # (B, d)
+            target = targets[batch].to(self.device)
+            if self.mixup is not None:
+                vectors, target = _mixed(vectors, target, self.mixup, mixing)
+            loss = soft_cross_entropy(network.logits(vectors), target, weights[batch])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
 
     @torch.no_grad()
     def predict_proba(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:

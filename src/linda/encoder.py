@@ -6,11 +6,11 @@ Used by the classifier (fine-tuned) and to find texts that are near each other (
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -59,11 +59,14 @@ def known_learning_rate(encoder: str | Path | None) -> float | None:
 class SentenceEncoder(nn.Module):
     """A pretrained encoder and its tokenizer; the vector of a text is the mean of its tokens' states."""
 
+    model: Any  # a PreTrainedModel; its families agree on their methods, but not by type
+
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:
         super().__init__()
         self.model = model
         self.tokenizer = tokenizer
         self.max_length = max_length
+        self._place_of_token: Tensor | None = None  # while `narrowed`
 
     @classmethod
     def from_pretrained(cls, name: str | Path | None = None, max_length: int = 256) -> SentenceEncoder:
@@ -107,6 +110,31 @@ class SentenceEncoder(nn.Module):
         names = [name for name in ("input_ids", "token_type_ids") if name in encoded]
         return [{name: torch.tensor(encoded[name][row]) for name in names} for row in range(len(texts))]
 
+    @contextmanager
+    def narrowed(self, texts: Iterable[str]) -> Iterator[None]:
+        """Keeps only the embeddings of the tokens in these texts while it lasts; then all are there again.
+
+        Half of a small encoder is its vocabulary. Tokens that training never sees get no gradient, and Adam leaves
+        them as they are, yet reads and writes them with every update. The result is the same, a quarter sooner.
+        """
+        table = self.model.get_input_embeddings()
+        pad = self.tokenizer.pad_token_id
+        used = {*range(pad + 1), *self.tokenizer.all_special_ids}  # the padding keeps its number: encoders ask for it
+        for text in texts:
+            used.update(self.tokenizer(text, truncation=True, max_length=self.max_length)["input_ids"])
+        kept = torch.tensor(sorted(used))
+        small = nn.Embedding.from_pretrained(table.weight.detach()[kept], freeze=False, padding_idx=table.padding_idx)
+        self._place_of_token = torch.zeros(table.num_embeddings, dtype=torch.long).scatter_(
+            0, kept, torch.arange(len(kept))
+        )
+        self.model.set_input_embeddings(small)
+        try:
+            yield
+        finally:
+            table.weight.data[kept] = small.weight.detach()
+            self.model.set_input_embeddings(table)
+            self._place_of_token = None
+
     def forward(self, rows: Sequence[Tokens]) -> Tensor:
         """The vectors (B, d) of any number of texts, in their order, computed in groups of like length."""
         order = sorted(range(len(rows)), key=lambda row: _length(rows[row]), reverse=True)
@@ -120,9 +148,12 @@ class SentenceEncoder(nn.Module):
         inputs = {
             name: pad_sequence(
                 [row[name] for row in rows], batch_first=True, padding_value=pad if name == "input_ids" else 0
-            ).to(device)
+            )
             for name in rows[0]
         }
+        if self._place_of_token is not None:
+            inputs["input_ids"] = self._place_of_token[inputs["input_ids"]]
+        inputs = {name: values.to(device) for name, values in inputs.items()}
         lengths = torch.tensor([_length(row) for row in rows], device=device)
         mask = torch.arange(int(lengths.max()), device=device) < lengths[:, None]  # (B, L)
         states = self.model(**inputs, attention_mask=mask.long()).last_hidden_state  # (B, L, d)
