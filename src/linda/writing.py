@@ -161,7 +161,7 @@ _make_writer: Callable[[], Writer]
 
 def _start_worker(make_writer: Callable[[], Writer], threads: int) -> None:
     global _make_writer
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # torch reads it when it is first imported
     _make_writer = cache(make_writer)
 
@@ -170,7 +170,7 @@ def _work(tasks: list[Task]) -> list[Draft]:
     return _make_writer()(tasks)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """A killed parent tells nobody: its workers would wait for the next task for ever."""
     parent = parent_process()
     if parent is not None:

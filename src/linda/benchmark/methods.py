@@ -21,8 +21,8 @@ from linda.classifier import TextClassifier
 from linda.encoder import SentenceEncoder
 from linda.errors import LindaError
 from linda.gates import Gates
-from linda.labels import LabelName
-from linda.plan import Plan
+from linda.labels import MODES, LabelName, check_temperature
+from linda.plan import PARTNERS, Plan, Ratio
 
 # How many of its nearest neighbours a row may meet.
 _NEIGHBOURS = 5
@@ -44,6 +44,18 @@ class Policy:
     gates: bool = True
     weight: float = 1.0  # of a new row in the loss, beside 1 for an original
     keep: float = 0.0  # new rows are left out where label and teacher share less than this
+
+    def __post_init__(self) -> None:
+        for name, known in (("partners", (*PARTNERS, "nearest")), ("labels", MODES)):
+            if getattr(self, name) not in known:
+                raise LindaError(f"{name} are {', '.join(known)}; got {getattr(self, name)!r}")
+        Ratio.parse(self.ratio)
+        check_temperature(self.temperature)
+        if self.per_row < 1 or self.weight <= 0 or not 0 <= self.keep <= 1:
+            raise LindaError(
+                "per_row must be at least 1, weight above 0 and keep between 0 and 1; "
+                f"got {self.per_row}, {self.weight:g} and {self.keep:g}"
+            )
 
 
 # What methods that change one text at a time do not know.
@@ -146,6 +158,13 @@ class Models:
             raise LindaError(
                 "backtranslation needs two translation models: give --translate THERE BACK, or leave it out"
             )
+        from linda.interpolator import EMBEDDED
+
+        needs_linda = any(method.augmenter in ("linda", "ssmba") for method in methods)
+        if needs_linda and self.linda is None and not EMBEDDED.is_dir():
+            raise LindaError(
+                "this installation has no embedded model; give the folder of a LINDA model (--model FOLDER)"
+            )
 
 
 @dataclass(frozen=True)
@@ -236,6 +255,9 @@ def _nearest(rows: Rows, encoder: str | Path | None) -> np.ndarray:
     model = SentenceEncoder.from_pretrained(encoder).eval()
     with torch.no_grad():
         vectors = torch.nn.functional.normalize(model(model.tokenize(rows.texts, rows.pairs)))
-    likeness = vectors @ vectors.T
-    likeness.fill_diagonal_(-torch.inf)
-    return likeness.topk(min(_NEIGHBOURS, len(rows) - 1)).indices.numpy()
+    nearest = []
+    for block in torch.arange(len(rows)).split(1024):  # all likenesses of a large set at once would fill the memory
+        likeness = vectors[block] @ vectors.T
+        likeness[torch.arange(len(block)), block] = -torch.inf  # a row is not its own neighbour
+        nearest.append(likeness.topk(min(_NEIGHBOURS, len(rows) - 1)).indices)
+    return torch.cat(nearest).numpy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
+import signal
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -17,6 +17,7 @@ from linda.benchmark.methods import Method
 from linda.benchmark.protocol import Protocol
 from linda.benchmark.tasks import TaskSource
 from linda.errors import LindaError
+from linda.writing import end_with_parent
 
 CELLS = "cells"
 
@@ -29,13 +30,13 @@ def make_grid(
     settings: Settings,
 ) -> list[Cell]:
     """Every combination, one task after the other, a seed's methods together: a run that ends early has whole rows."""
-    settings.models.check(list(methods))
     grid = []
     for source in tasks:
         task = source.load()
         check_cells(task, list(protocols), settings, list(seeds))
         for protocol, seed, domain, method in product(protocols, seeds, task.training_domains, methods):
             grid.append(Cell(source, protocol, method, seed, domain))
+    settings.models.check(list(methods))
     return grid
 
 
@@ -66,6 +67,7 @@ def _results(cells: Sequence[Cell], settings: Settings, folder: Path, workers: i
         for cell in cells:
             yield _compute(cell, settings, folder)
         return
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         min(workers, len(cells)), mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
     )
@@ -76,6 +78,10 @@ def _results(cells: Sequence[Cell], settings: Settings, folder: Path, workers: i
         raise LindaError(
             "a worker process died, perhaps for want of memory; use fewer workers (--workers 1)"
         ) from error
+    except KeyboardInterrupt:
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -90,13 +96,6 @@ def _compute(cell: Cell, settings: Settings, folder: Path) -> dict[str, Any]:
 def _start_worker() -> None:
     import torch
 
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
     torch.set_num_threads(1)
-
-
-def _end_with_parent() -> None:
-    """A killed parent tells nobody: its workers would go on for hours."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
