@@ -1,5 +1,6 @@
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,21 @@ def test_bad_tasks_are_named(tmp_path: Path) -> None:
     write_split(tmp_path / "one", "test", reviews(1))
     with pytest.raises(LindaError, match=r"all training rows have the label 'negative'"):
         NamedTask("one", tmp_path).load()
+
+
+@pytest.mark.data
+@pytest.mark.skipif("LINDA_DATA" not in os.environ, reason="set LINDA_DATA to the folder of the real tasks")
+@pytest.mark.parametrize(
+    ("name", "classes", "train", "tests"),
+    [
+        ("trec-fine", 50, 5452, {"test": 500}),
+        ("rte", 2, 2490, {"test": 277}),
+        ("yelp-cuisine", 2, 11621, {"test": 2903}),
+        ("mnli", 3, 25000, {"matched": 9815, "mismatched": 1000}),
+    ],
+)
+def test_the_real_tasks(name: str, classes: int, train: int, tests: dict[str, int]) -> None:
+    task = NamedTask(name, Path(os.environ["LINDA_DATA"]) / "tasks").load()
+    assert len(task.classes) == classes
+    assert len(task.train) == train
+    assert {test: len(rows) for test, rows in task.tests.items()} == tests
