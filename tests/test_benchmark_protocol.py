@@ -41,6 +41,12 @@ def test_full_and_sized() -> None:
     assert [Protocol(shots=5).name, Protocol(train_size=20).name, Protocol().name] == ["5-shot", "20 rows", "full"]
 
 
+def test_a_size_that_no_pool_exceeds_is_full() -> None:
+    assert Protocol(train_size=90).for_pools([90, 20]) == Protocol()
+    assert Protocol(train_size=89).for_pools([90, 20]) == Protocol(train_size=89)
+    assert Protocol(shots=5).for_pools([3]) == Protocol(shots=5)
+
+
 def test_more_shots_than_a_class_has() -> None:
     with pytest.raises(LindaError, match=r"toy: the class 'b' has 30 rows to draw 31 from; .*--small-classes"):
         drawn(Protocol(shots=31), 0)

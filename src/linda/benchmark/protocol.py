@@ -6,6 +6,7 @@ differences between methods are paired. The rows of a smaller draw are among tho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,11 @@ class Protocol:
         if self.shots is not None:
             return f"{self.shots}-shot"
         return "full" if self.train_size is None else f"{self.train_size} rows"
+
+    def for_pools(self, sizes: Sequence[int]) -> Protocol:
+        """The same for a task with so many training rows (of each domain): a size that none exceeds is full."""
+        is_full = self.train_size is not None and all(size <= self.train_size for size in sizes)
+        return Protocol() if is_full else self
 
     @property
     def is_low_resource(self) -> bool:

@@ -14,8 +14,8 @@ from typing import Any
 
 from linda.benchmark.cells import Cell, Settings, check_cells, is_done, run_cell, write_cell
 from linda.benchmark.methods import Method
-from linda.benchmark.protocol import Protocol
-from linda.benchmark.tasks import TaskSource
+from linda.benchmark.protocol import Protocol, split
+from linda.benchmark.tasks import Task, TaskSource
 from linda.errors import LindaError
 from linda.writing import end_with_parent
 
@@ -33,11 +33,16 @@ def make_grid(
     grid = []
     for source in tasks:
         task = source.load()
-        check_cells(task, list(protocols), settings, list(seeds))
-        for protocol, seed, domain, method in product(protocols, seeds, task.training_domains, methods):
+        fitting = [protocol.for_pools(_pool_sizes(task, settings)) for protocol in protocols]
+        check_cells(task, fitting, settings, list(seeds))
+        for protocol, seed, domain, method in product(fitting, seeds, task.training_domains, methods):
             grid.append(Cell(source, protocol, method, seed, domain))
     settings.models.check(list(methods))
     return grid
+
+
+def _pool_sizes(task: Task, settings: Settings) -> list[int]:
+    return [len(split(task, domain, settings.on, settings.test_size).pool) for domain in task.training_domains]
 
 
 def run_grid(cells: Sequence[Cell], settings: Settings, output: Path, workers: int = 2, progress: bool = True) -> int:
