@@ -50,7 +50,7 @@ class Settings:
         """What decides a cell's result, without the places of this machine."""
         shared = asdict(self) | {"encoder": _short(self.encoder) or "all-MiniLM-L6-v2"}
         del shared["models"]
-        if method.augmenter in ("linda", "ssmba"):
+        if self.models.use_linda(method):
             shared["linda_model"] = fingerprint(self.models.linda)
         if method.augmenter == "ssmba":
             shared["masked_model"] = _short(self.models.masked)

@@ -21,6 +21,7 @@ from linda.classifier import TextClassifier
 from linda.encoder import SentenceEncoder
 from linda.errors import LindaError
 from linda.gates import Gates
+from linda.interpolator import EMBEDDED, Interpolator
 from linda.labels import MODES, LabelName, check_temperature
 from linda.plan import PARTNERS, Plan, Ratio
 
@@ -158,13 +159,13 @@ class Models:
             raise LindaError(
                 "backtranslation needs two translation models: give --translate THERE BACK, or leave it out"
             )
-        from linda.interpolator import EMBEDDED
-
-        needs_linda = any(method.augmenter in ("linda", "ssmba") for method in methods)
-        if needs_linda and self.linda is None and not EMBEDDED.is_dir():
+        if any(map(self.use_linda, methods)) and self.linda is None and not EMBEDDED.is_dir():
             raise LindaError(
                 "this installation has no embedded model; give the folder of a LINDA model (--model FOLDER)"
             )
+
+    def use_linda(self, method: Method) -> bool:
+        return method.augmenter == "linda" or (method.augmenter == "ssmba" and self.masked is None)
 
 
 @dataclass(frozen=True)
@@ -219,25 +220,36 @@ def make_new_rows(
     labels = np.array([row["label_probs"] for row in made]).reshape(len(made), len(classes))
     texts = [row["text"] for row in made]
     pairs = None if rows.pairs is None else [row["pair"] for row in made]
-    if teacher is not None and policy.keep > 0 and texts:
-        agreement = np.minimum(labels, teacher.predict_proba(texts, pairs)).sum(axis=1)
-        kept = np.flatnonzero(agreement >= policy.keep)
-        texts = [texts[row] for row in kept]
-        pairs = None if pairs is None else [pairs[row] for row in kept]
-        labels = labels[kept]
-    return NewRows(texts, pairs, labels, policy.weight)
+    new = NewRows(texts, pairs, labels, policy.weight)
+    return new if teacher is None else _agreed(new, teacher, policy.keep)
+
+
+def _agreed(new: NewRows, teacher: TextClassifier, keep: float) -> NewRows:
+    """The rows whose label and the teacher's prediction share at least `keep`: Σᵢ min(yᵢ, pᵢ)."""
+    if keep == 0 or not len(new):
+        return new
+    shared = np.minimum(new.labels, teacher.predict_proba(new.texts, new.pairs)).sum(axis=1)
+    kept = np.flatnonzero(shared >= keep)
+    pairs = None if new.pairs is None else [new.pairs[row] for row in kept]
+    return NewRows([new.texts[row] for row in kept], pairs, new.labels[kept], new.weight)
 
 
 @lru_cache(maxsize=4)
 def _load(name: str, models: Models, raw: bool) -> augmenters.Augmenter:
     """Loaded once for all cells of a process."""
     if name == "linda":
-        return augmenters.load(name, model=models.linda, raw=raw)
+        return augmenters.load(name, model=_interpolator(models.linda), raw=raw)
     if name == "ssmba":
-        return augmenters.load(name, model=models.masked or models.linda)
+        return augmenters.load(name, model=models.masked or _interpolator(models.linda))
     if name == "backtranslation":
         return augmenters.load(name, there=models.there, back=models.back)
     return augmenters.load(name)
+
+
+@lru_cache(maxsize=1)
+def _interpolator(model: str | None) -> Interpolator:
+    """One copy in memory, for all methods that use it."""
+    return Interpolator.from_pretrained(model)
 
 
 def _nearest_plan(augmenter: Augmenter, data: dict[str, list[Any]], rows: Rows, encoder: str | Path | None) -> Plan:
