@@ -8,6 +8,7 @@ drift       hardly a content word of it stands in either parent: fluent, but abo
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from hashlib import blake2b
 
 from linda.measures import most_repeated_trigram, words
@@ -85,13 +86,19 @@ class Seen:
         self._keys |= other._keys
 
 
+@lru_cache(maxsize=64)
+def _words(text: str) -> list[str]:
+    """Every gate asks for the words of the same three texts."""
+    return words(text)
+
+
 def same_example(first: Example, second: Example) -> bool:
     return _folded(first) == _folded(second)
 
 
 def _folded(example: Example) -> list[str]:
     """Without case, spaces and punctuation; a text that has nothing else stays as it is."""
-    return ["".join(words(text)) or text.strip() for text in example]
+    return ["".join(_words(text)) or text.strip() for text in example]
 
 
 def _key(example: Example) -> int:
@@ -100,7 +107,7 @@ def _key(example: Example) -> int:
 
 
 def _is_runaway(text: str, parents: list[str]) -> bool:
-    length, longest = len(words(text)), max(len(words(parent)) for parent in parents)
+    length, longest = len(_words(text)), max(len(_words(parent)) for parent in parents)
     if not text.strip() or length == 0 < longest:
         return True
     if length > _RUNAWAY_FACTOR * longest + _RUNAWAY_WORDS:
@@ -112,8 +119,8 @@ def _is_runaway(text: str, parents: list[str]) -> bool:
 
 
 def _has_drifted(text: str, parents: list[str]) -> bool:
-    content = set(words(text)) - _FUNCTION_WORDS
+    content = set(_words(text)) - _FUNCTION_WORDS
     if not content:
         return False
-    known = {word for parent in parents for word in words(parent)}
+    known = {word for parent in parents for word in _words(parent)}
     return len(content & known) < _DRIFT_SHARE * len(content)

@@ -1,0 +1,109 @@
+"""How much memory `linda augment` takes, by the number of rows and the way labels are made.
+
+    python benchmarks/memory.py                  # 20,000 and 200,000 rows, every label mode, the quick method
+    python benchmarks/memory.py --method linda --model FOLDER --rows 200 --rows 2000
+
+Each run is a process of its own; the figure is the most memory it held at any time. What is asked of it: 200,000 rows
+take at most 200 MB more than 20,000.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import click
+
+from linda.labels import MODES
+
+LIMIT_MB = 200
+
+
+@click.command()
+@click.option("--rows", multiple=True, default=(20_000, 200_000), show_default=True, help="Smallest and largest table.")
+@click.option("--words", default=20, show_default=True, help="Words in a text.")
+@click.option("--classes", default=6, show_default=True, help="Labels in the table.")
+@click.option("--method", default="eda", show_default=True)
+@click.option("--model", help="For LINDA.")
+@click.option("--labels", "modes", multiple=True, type=click.Choice(MODES), default=MODES, help="All by default.")
+@click.option("--workers", default=1, show_default=True)
+def main(
+    rows: tuple[int, ...],
+    words: int,
+    classes: int,
+    method: str,
+    model: str | None,
+    modes: tuple[str, ...],
+    workers: int,
+) -> None:
+    failed = False
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tables = {count: _write_table(folder / f"{count}.jsonl", count, words, classes) for count in rows}
+        click.echo(f"{'labels':<14}" + "".join(f"{count:>12,}" for count in rows) + f"{'growth':>12}")
+        for mode in modes:
+            settings = {"method": method, "model": model, "labels": mode, "workers": workers, "classes": classes}
+            peaks = [_peak_mb(table, settings) for table in tables.values()]
+            growth = max(peaks) - min(peaks)
+            failed |= growth > LIMIT_MB
+            click.echo(f"{mode:<14}" + "".join(f"{peak:>9.0f} MB" for peak in peaks) + f"{growth:>9.0f} MB")
+    sys.exit(1 if failed else 0)
+
+
+def _write_table(path: Path, rows: int, words: int, classes: int) -> Path:
+    random = Random(0)
+    vocabulary = ["".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=random.randint(2, 9))) for _ in range(20_000)]
+    with path.open("w") as file:
+        for _ in range(rows):
+            text = " ".join(random.choices(vocabulary, k=words))
+            file.write(json.dumps({"text": text, "label": random.randrange(classes), "note": text[:20]}) + "\n")
+    return path
+
+
+def _peak_mb(table: Path, settings: dict[str, Any]) -> float:
+    done = subprocess.run(
+        [sys.executable, __file__, "--measured-run", str(table), json.dumps(settings)],
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    return float(done.stdout)
+
+
+class _Evenly:
+    """A teacher that costs nothing."""
+
+    def __init__(self, classes: int) -> None:
+        self.classes_ = list(range(classes))
+
+    def predict_proba(self, texts: list[str]) -> list[list[float]]:
+        return [[1 / len(self.classes_)] * len(self.classes_) for _ in texts]
+
+
+def _measured_run(table: str, settings: dict[str, Any]) -> None:
+    from linda.augmentation import Augmenter
+    from linda.file_run import augment_file
+
+    teacher = _Evenly(settings.pop("classes"))
+    augment_file(Augmenter(**settings, teacher=teacher, progress=True), table, f"{table}.out.parquet", restart=True)
+    print(_own_peak_mb())
+
+
+def _own_peak_mb() -> float:
+    status = Path("/proc/self/status")
+    if status.exists():  # getrusage would count what this process was before it became this program
+        peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(peak.split()[1]) / 1024
+    import resource
+
+    peak_of_process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak_of_process / (2**20 if sys.platform == "darwin" else 1024)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--measured-run"]:
+        _measured_run(sys.argv[2], json.loads(sys.argv[3]))
+    else:
+        main()
