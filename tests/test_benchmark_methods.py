@@ -80,6 +80,13 @@ def test_translation_needs_models() -> None:
         Models().check([parse_method("backtranslation")])
 
 
+def test_a_folder_that_is_no_linda_model(tmp_path: Path) -> None:
+    models = Models(linda=str(tmp_path), masked="bert")
+    models.check([parse_method("eda"), parse_method("ssmba")])  # which do without it
+    with pytest.raises(LindaError, match="is not a LINDA model"):
+        models.check([parse_method("linda")])
+
+
 def test_vanilla_and_mixup_make_no_rows() -> None:
     assert len(made("vanilla")) == len(made("mixup")) == 0
 

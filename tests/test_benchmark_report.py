@@ -123,6 +123,11 @@ def test_report_and_csv(tmp_path: Path) -> None:
     assert "command: `linda bench --tasks sst2`" in write_report(tmp_path)  # kept for the next report
 
 
+def test_equals_share_the_first_place() -> None:
+    results = collect(several("vanilla", [60.0, 70.0]) + several("eda", [70.0, 60.0]) + several("mixup", [50.0, 50.0]))
+    assert results.best(results.columns[0]) == {"vanilla", "eda"}
+
+
 def test_domains_become_a_matrix_and_two_columns(tmp_path: Path) -> None:
     def by_domain(method: str, domain: str, scores: dict[str, float]) -> dict[str, Any]:
         return cell(method, 0, 0.0, "movies", domain=domain, scores=scores, protocol="full", shots=None)

@@ -17,7 +17,9 @@ import numpy as np
 from linda import augmenters
 from linda.augmentation import Augmenter
 from linda.benchmark.tasks import Rows
+from linda.checkpoint import CONFIG_FILE
 from linda.classifier import TextClassifier
+from linda.config import LindaConfig
 from linda.encoder import SentenceEncoder
 from linda.errors import LindaError
 from linda.gates import Gates
@@ -159,10 +161,14 @@ class Models:
             raise LindaError(
                 "backtranslation needs two translation models: give --translate THERE BACK, or leave it out"
             )
-        if any(map(self.use_linda, methods)) and self.linda is None and not EMBEDDED.is_dir():
+        if not any(map(self.use_linda, methods)):
+            return
+        if self.linda is None and not EMBEDDED.is_dir():
             raise LindaError(
                 "this installation has no embedded model; give the folder of a LINDA model (--model FOLDER)"
             )
+        if self.linda is not None and Path(self.linda).is_dir():
+            LindaConfig.from_json(Path(self.linda) / CONFIG_FILE)  # complains where it is no LINDA model
 
     def use_linda(self, method: Method) -> bool:
         return method.augmenter == "linda" or (method.augmenter == "ssmba" and self.masked is None)

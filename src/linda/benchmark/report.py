@@ -107,7 +107,7 @@ def _accuracy_cell(results: Results, column: Column, method: str) -> str:
     if found is None:
         return ""
     text = _shown(found)
-    return f"**{text}**" if results.best(column) == method else text
+    return f"**{text}**" if method in results.best(column) else text
 
 
 def _shown(found: Summary) -> str:
@@ -144,7 +144,7 @@ def _overview(results: Results) -> str:
         if method == VANILLA:
             continue
         gains = [gain for column in results.columns if (gain := results.gain(column, method)) is not None]
-        best = sum(results.best(column) == method for column in results.columns)
+        best = sum(results.best(column) == {method} for column in results.columns)
         average = sum(gain.mean for gain in gains) / len(gains) if gains else 0.0
         above = sum(gain.mean > 0 for gain in gains)
         lines.append([method, f"{average:+.1f}", f"{above} of {len(gains)}", f"{best} of {total}"])

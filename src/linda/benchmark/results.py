@@ -54,8 +54,10 @@ class Results:
             return None
         return paired_difference(_mean_scores([p[method] for p in parts]), _mean_scores([p[VANILLA] for p in parts]))
 
-    def best(self, column: Column) -> str:
-        return max(self.scores[column], key=lambda method: summary(self.scores[column][method]).mean)
+    def best(self, column: Column) -> set[str]:
+        """The method with the highest mean; several where they are equal."""
+        means = {method: round(summary(scores).mean, 6) for method, scores in self.scores[column].items() if scores}
+        return {method for method, found in means.items() if found == max(means.values())}
 
 
 def collect(cells: Iterable[dict[str, Any]]) -> Results:
