@@ -38,7 +38,7 @@ def test_trec_goes_to_parquet_and_back_through_pandas_and_datasets(tasks: Path, 
     originals = rows_of(source)
     settings: dict[str, Any] = {"label": "label_coarse", "method": "eda"}
     summary = augment_file(Augmenter(**settings), source, tmp_path / "trec.parquet")
-    assert summary.rows_in == len(originals) == 5452
+    assert len(summary.examples.table) == len(originals) == 5452
     assert summary.tally.made > 5400
 
     frame = pd.read_parquet(tmp_path / "trec.parquet")
@@ -73,7 +73,10 @@ def test_rte_has_pairs(tasks: Path, tmp_path: Path, tiny_model_folder: Path) -> 
     rows = [json.loads(line) for line in (tmp_path / "rte.jsonl").open(encoding="utf-8")]
     assert len(rows) == 2490 + 6
     assert all(row["text"] and row["text_pair"] for row in rows)
-    assert json.loads((tmp_path / "rte.jsonl.labels.json").read_text())["label_names"] == ["entailment", "not_entailment"]
+    assert json.loads((tmp_path / "rte.jsonl.labels.json").read_text())["label_names"] == [
+        "entailment",
+        "not_entailment",
+    ]
 
 
 def test_long_reviews_are_not_cut(tasks: Path, tmp_path: Path, tiny_model_folder: Path) -> None:
@@ -81,7 +84,7 @@ def test_long_reviews_are_not_cut(tasks: Path, tmp_path: Path, tiny_model_folder
     originals = rows_of(source)
     plan = linda.Plan.of([linda.plan.PlanRow(0, 20_000, 0.5, 1), linda.plan.PlanRow(1, 24_999, 0.7, 2)])
     summary = augment_file(Augmenter(model=tiny_model_folder, gates=OPEN), source, tmp_path / "imdb.parquet", plan=plan)
-    assert summary.rows_in == 25_000
+    assert len(summary.examples.table) == 25_000
     frame = pd.read_parquet(tmp_path / "imdb.parquet")
     assert frame["text"][:25_000].tolist() == [row["text"] for row in originals]
     window = 24  # tokens, of the tiny model

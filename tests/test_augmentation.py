@@ -59,6 +59,13 @@ def test_the_same_rows_come_of_every_kind_of_data() -> None:
     assert dataset.to_list() == rows
 
 
+def test_progress_ends_in_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    augment(lists(), progress=True, **QUICK)
+    assert "8 rows in, 8 made of 8 planned" in capsys.readouterr().err
+    augment(lists(), **QUICK)
+    assert capsys.readouterr().err == ""
+
+
 def test_a_frame_keeps_its_columns_and_their_types() -> None:
     frame = pd.DataFrame(
         {

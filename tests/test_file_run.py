@@ -16,8 +16,9 @@ import pytest
 from linda import file_run
 from linda.augmentation import Augmenter
 from linda.errors import LindaError
-from linda.file_run import Summary, augment_file
+from linda.file_run import augment_file
 from linda.plan import Plan, PlanRow
+from linda.summary import Summary
 from splice import Splice, sentences
 from tiny_encoder import WORDS, save_tiny_bert
 
@@ -129,7 +130,7 @@ def test_skipped_rows_are_left_out_and_parents_keep_their_numbers(tmp_path: Path
     rows = [{**row, "text": ""} if row["id"] in (0, 7) else row for row in ROWS]
     notes: list[str] = []
     summary = run(write(tmp_path / "a.jsonl", rows), tmp_path / "out.jsonl", skip_empty=True, on_note=notes.append)
-    assert summary.skipped == 2
+    assert summary.examples.skipped == 2
     assert notes == ["2 rows without text are skipped"]
     found = read(tmp_path / "out.jsonl")
     originals = [row for row in found if row["method"] == "original"]

@@ -33,17 +33,18 @@ CSV = (
     '"a, b ""c""\nd",yes,1,0.5,True,007,1.50,,\n'
     "  e 🙂 ,no,-20,1e-05,False,012,2.00,,x\n"
     "f,no,,,,1,3,,\n"
+    '"g\rh","yes","0","2.5","True","0","0","","x"\n'
 )
 
 
 def test_csv_comes_out_byte_for_byte(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(CSV, encoding="utf-8")
+    (tmp_path / "a.csv").write_bytes(CSV.encode())
     copy(tmp_path / "a.csv", tmp_path / "b.csv")
-    assert (tmp_path / "b.csv").read_text(encoding="utf-8") == CSV
+    assert (tmp_path / "b.csv").read_bytes() == CSV.encode()
 
 
 def test_csv_columns_have_the_type_that_loses_nothing(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(CSV, encoding="utf-8")
+    (tmp_path / "a.csv").write_bytes(CSV.encode())
     schema, rows = read(tmp_path / "a.csv")
     types = {field.name: str(field.type) for field in schema}
     assert types == {
@@ -140,7 +141,7 @@ def test_parquet_keeps_its_types(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".xz", lzma.open)])
 def test_compressed_files(tmp_path: Path, suffix: str, opener: Any) -> None:
-    with opener(tmp_path / f"a.csv{suffix}", "wt", encoding="utf-8") as file:
+    with opener(tmp_path / f"a.csv{suffix}", "wt", encoding="utf-8", newline="") as file:
         file.write(CSV)
     copy(tmp_path / f"a.csv{suffix}", tmp_path / f"b.csv{suffix}")
     with opener(tmp_path / f"b.csv{suffix}", "rt", encoding="utf-8", newline="") as file:

@@ -3,6 +3,8 @@
 bigger = linda.augment(frame, text="text", label="label", per_row=2)
 """
 
+import sys
+import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -17,10 +19,11 @@ from linda.errors import LindaError
 from linda.examples import Examples, Table, read_examples
 from linda.frames import as_table, is_a, joined, joined_lists, known_classes
 from linda.gates import Gates, Seen
-from linda.generation import Chunk, Generator, LabelRule, NewRow
+from linda.generation import Chunk, Generator, LabelRule, NewRow, Tally
 from linda.labels import MODES, LabelName, check_temperature
 from linda.plan import NoPartnerError, Plan, make_plan
 from linda.records import new_columns
+from linda.summary import Summary
 from linda.teacher import fit_teacher, load_teacher
 from linda.writing import WriteAll, Writer, write_here, write_in_processes
 
@@ -63,7 +66,7 @@ class Augmenter:
     seed: int = 0
     # The texts: LINDA's model and how it mixes, or another method.
     method: str | Method = "linda"
-    model: "str | Path | Interpolator | None" = None  # None is the embedded one
+    model: "str | Path | Interpolator | None" = None  # of a method that has one; None is the embedded one
     raw_ratio: bool = False  # mix by α itself, uncalibrated, as the paper does
     # The labels.
     labels: str = "interpolated"  # interpolated, sharpened, predicted, measured, hard
@@ -98,7 +101,10 @@ class Augmenter:
         examples = self.examples(as_table(data), known_classes(data, self.label))
         for note in examples.notes:
             warnings.warn(note, stacklevel=2)
-        new = self._new_columns(examples, self.plan(examples) if plan is None else plan)
+        begun = time.monotonic()
+        new, tally = self._new_columns(examples, self.plan(examples) if plan is None else plan)
+        if self.progress:
+            print(Summary(examples, tally, time.monotonic() - begun), file=sys.stderr)
         return joined(data, examples, new, self.only_new)
 
     def __call__(self, batch: dict[str, list[Any]], indices: list[int] | None = None) -> dict[str, list[Any]]:
@@ -115,7 +121,7 @@ class Augmenter:
             plan = self.plan(examples, first=first * self.per_row)
         except NoPartnerError:  # the last batch of a data set may be a single row
             plan = Plan.of([])
-        new = self._new_columns(examples, plan)
+        new, _ = self._new_columns(examples, plan)
         for parent in ("parent_a", "parent_b"):
             new[parent] = [None if row is None else row + first for row in new[parent]]
         return new if self.only_new else joined_lists(batch, examples, new)
@@ -181,23 +187,27 @@ class Augmenter:
     def _writer(self) -> Writer:
         method = self.method
         if isinstance(method, str):
-            settings = {"model": self.model, "raw": self.raw_ratio} if method == "linda" else {}
-            method = augmenters.load(method, **settings)
+            model = {} if self.model is None else {"model": self.model}
+            ratio = {"raw": self.raw_ratio} if method == "linda" else {}
+            method = augmenters.load(method, **model, **ratio)
         return Writer(method, self.gates, self.retries)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the loaded model: `datasets.map` takes the state for its cache's name and sends it to processes."""
         return {known.name: getattr(self, known.name) for known in fields(self)}
 
-    def _new_columns(self, examples: Examples, plan: Plan) -> dict[str, list[Any]]:
+    def _new_columns(self, examples: Examples, plan: Plan) -> tuple[dict[str, list[Any]], Tally]:
         rows: list[NewRow] = []
+        tally = Tally()
         if len(plan):
             plan.check_fits(examples.labels.codes)
             seen = Seen(example for _, example in examples.scan())
             with self.writing() as write_all:
                 chunks = self.chunks(examples, plan, self.find_teacher(examples), write_all, seen)
-                rows = [row for chunk in with_progress(chunks, len(plan), self.progress) for row in chunk.rows]
-        return new_columns(examples, rows, self.method_name)
+                for chunk in with_progress(chunks, len(plan), self.progress):
+                    rows += chunk.rows
+                    tally += chunk.tally
+        return new_columns(examples, rows, self.method_name), tally
 
 
 def with_progress(chunks: Iterable[Chunk], total: int, progress: bool, start: int = 0) -> Iterator[Chunk]:

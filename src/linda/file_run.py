@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,45 +20,17 @@ from linda import __version__
 from linda.augmentation import Augmenter, with_progress
 from linda.errors import LindaError
 from linda.examples import Examples
-from linda.gates import Gates, Seen
+from linda.gates import Seen
 from linda.generation import Tally
 from linda.joined_file import write_joined
 from linda.journal import Journal
-from linda.labels import Labels
 from linda.plan import Plan
 from linda.spool import Spool, write_spool
+from linda.summary import Summary
 from linda.tables import check_writable, find_format, read_table
 
 # Settings that say how a run works, not what it makes: they may change when it goes on.
 _FREE = ("batch_size", "workers", "progress")
-
-_LABELS_SHOWN = 12
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What a run made."""
-
-    rows_in: int
-    skipped: int
-    labels: Labels
-    tally: Tally
-    seconds: float
-
-    def __str__(self) -> str:
-        tally = self.tally
-        lines = [f"{self.rows_in:,} rows in, {tally.made:,} made of {tally.planned:,} planned, {self.seconds:.0f} s"]
-        if self.skipped:
-            lines.append(f"  {self.skipped:,} rows without text skipped")
-        for gate in Gates.names():
-            stopped, left_out = tally.stopped[gate], tally.left_out[gate]
-            lines.append(f"  {gate:<11}{stopped:>9,} stopped {stopped - left_out:>9,} mended {left_out:>9,} left out")
-        counts = list(self.labels.counts().items())
-        for number, (name, count) in enumerate(counts[:_LABELS_SHOWN]):
-            lines.append(f"  label {name!s:<11}{count:>9,} originals {tally.labels[number]:>9,} new")
-        if len(counts) > _LABELS_SHOWN:
-            lines.append(f"  … {len(counts) - _LABELS_SHOWN} more labels")
-        return "\n".join(lines)
 
 
 def augment_file(
@@ -107,7 +79,7 @@ def augment_file(
                 method=augmenter.method_name,
                 only_new=augmenter.only_new,
             )
-    return Summary(len(spool), examples.skipped, examples.labels, tally, time.monotonic() - begun)
+    return Summary(examples, tally, time.monotonic() - begun)
 
 
 @contextmanager

@@ -186,8 +186,8 @@ def make_plan(
     for name, value in (("per_row", per_row), ("total", total)):
         if value is not None and value < 1:
             raise LindaError(f"{name} is {value}; it must be at least 1")
-    if seed < 0:
-        raise LindaError(f"the seed is {seed}; it must not be negative")
+    if not 0 <= seed < 2**64:
+        raise LindaError(f"the seed is {seed}; it must lie between 0 and 2⁶⁴ − 1")
     law = Ratio.parse(ratio)
     classes = _Classes.of(codes)
     rows = classes.rows_with_partner(partners)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -294,9 +294,7 @@ def _text_writer(file: TextIO, file_format: str, schema: pa.Schema) -> Write:
 
         return write_json
 
-    write_line: Callable[[list[str]], Any] = csv.writer(file, lineterminator="\n").writerow
-    if file_format == "tsv":
-        write_line = partial(_write_tsv_line, file)
+    write_line = partial(_write_csv_line if file_format == "csv" else _write_tsv_line, file)
     write_line(schema.names)
 
     def write_cells(batch: pa.RecordBatch) -> None:
@@ -304,6 +302,12 @@ def _text_writer(file: TextIO, file_format: str, schema: pa.Schema) -> Write:
             write_line([_as_cell(value) for value in row.values()])
 
     return write_cells
+
+
+def _write_csv_line(file: TextIO, cells: list[str]) -> None:
+    # Python's own rule leaves a lone carriage return bare, which its reader then refuses.
+    quoting: Literal[0, 1] = csv.QUOTE_ALL if any("\r" in cell for cell in cells) else csv.QUOTE_MINIMAL
+    csv.writer(file, lineterminator="\n", quoting=quoting).writerow(cells)
 
 
 def _write_tsv_line(file: TextIO, cells: list[str]) -> None:
