@@ -29,24 +29,18 @@ LIMIT_MB = 200
 @click.option("--method", default="eda", show_default=True)
 @click.option("--model", help="For LINDA.")
 @click.option("--labels", "modes", multiple=True, type=click.Choice(MODES), default=MODES, help="All by default.")
+@click.option(
+    "--encoder", help="Fine-tune a teacher from it for predicted labels; else one that costs nothing answers."
+)
 @click.option("--workers", default=1, show_default=True)
-def main(
-    rows: tuple[int, ...],
-    words: int,
-    classes: int,
-    method: str,
-    model: str | None,
-    modes: tuple[str, ...],
-    workers: int,
-) -> None:
+def main(rows: tuple[int, ...], words: int, classes: int, modes: tuple[str, ...], **settings: Any) -> None:
     failed = False
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tables = {count: _write_table(folder / f"{count}.jsonl", count, words, classes) for count in rows}
         click.echo(f"{'labels':<14}" + "".join(f"{count:>12,}" for count in rows) + f"{'growth':>12}")
         for mode in modes:
-            settings = {"method": method, "model": model, "labels": mode, "workers": workers, "classes": classes}
-            peaks = [_peak_mb(table, settings) for table in tables.values()]
+            peaks = [_peak_mb(table, {**settings, "labels": mode}, classes) for table in tables.values()]
             growth = max(peaks) - min(peaks)
             failed |= growth > LIMIT_MB
             click.echo(f"{mode:<14}" + "".join(f"{peak:>9.0f} MB" for peak in peaks) + f"{growth:>9.0f} MB")
@@ -63,9 +57,9 @@ def _write_table(path: Path, rows: int, words: int, classes: int) -> Path:
     return path
 
 
-def _peak_mb(table: Path, settings: dict[str, Any]) -> float:
+def _peak_mb(table: Path, settings: dict[str, Any], classes: int) -> float:
     done = subprocess.run(
-        [sys.executable, __file__, "--measured-run", str(table), json.dumps(settings)],
+        [sys.executable, __file__, "--measured-run", str(table), json.dumps(settings), str(classes)],
         check=True,
         stdout=subprocess.PIPE,
     )
@@ -82,11 +76,11 @@ class _Evenly:
         return [[1 / len(self.classes_)] * len(self.classes_) for _ in texts]
 
 
-def _measured_run(table: str, settings: dict[str, Any]) -> None:
+def _measured_run(table: str, settings: dict[str, Any], classes: int) -> None:
     from linda.augmentation import Augmenter
     from linda.file_run import augment_file
 
-    teacher = _Evenly(settings.pop("classes"))
+    teacher = None if settings["encoder"] else _Evenly(classes)
     augment_file(Augmenter(**settings, teacher=teacher, progress=True), table, f"{table}.out.parquet", restart=True)
     print(_own_peak_mb())
 
@@ -104,6 +98,6 @@ def _own_peak_mb() -> float:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--measured-run"]:
-        _measured_run(sys.argv[2], json.loads(sys.argv[3]))
+        _measured_run(sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4]))
     else:
         main()
