@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from hashlib import blake2b
 
-from linda.measures import most_repeated_trigram, words
+from linda.measures import FUNCTION_WORDS, most_repeated_trigram, words
 
 # A text may be longer than both parents, not twice as long; the constants leave room for very short parents.
 _RUNAWAY_FACTOR, _RUNAWAY_WORDS, _RUNAWAY_CHARACTERS = 2, 10, 60
@@ -20,18 +20,8 @@ _RUNAWAY_FACTOR, _RUNAWAY_WORDS, _RUNAWAY_CHARACTERS = 2, 10, 60
 # of a question and a statement may bring a third of its words from neither.
 _DRIFT_SHARE = 0.25
 
-# English words that say nothing about the subject: any two sentences share some.
-_FUNCTION_WORDS = frozenset(
-    words(
-        """a about after all also am an and any are aren't as at be because been before being but by can can't could
-        couldn't did didn't do does doesn't doing don't down during each few for from further had has have having he
-        he's her here hers him his how i i'd i'll i'm i've if in into is isn't it it's its itself just me more most my
-        n't no nor not now of off on once only or other our out over own s same she she's should so some such t than
-        that that's the their them then there there's these they they're this those through to too under until up very
-        was wasn't we we're were what what's when where which while who who's whom why will with won't would wouldn't
-        you you're your"""
-    )
-)
+# The texts of one row: one, or the two of a pair task.
+Example = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -47,16 +37,15 @@ class Gates:
     def names(cls) -> list[str]:
         return [gate.name for gate in fields(cls)]
 
-    def rejected_by(self, new: "Example", first: "Example", second: "Example | None", between: bool) -> str | None:
+    def rejected_by(self, new: Example, first: Example, second: Example | None, between: bool) -> str | None:
         """The gate that stops this new row, judged by itself and its parents; None lets it pass.
 
         between: whether something other than a copy of a parent was asked for. Duplicates are not judged here:
         they need the rows before this one.
         """
         parents = [first] if second is None else [first, second]
-        columns = [
-            (text, [parent[number] for parent in parents]) for number, text in enumerate(new)
-        ]  # each text with its own parents
+        # each text of the row with its own parents
+        columns = [(text, [parent[number] for parent in parents]) for number, text in enumerate(new)]
         if self.runaway and any(_is_runaway(text, sources) for text, sources in columns):
             return "runaway"
         if self.copies and between and any(same_example(new, parent) for parent in parents):
@@ -66,12 +55,8 @@ class Gates:
         return None
 
 
-# The texts of one row: one, or the two of a pair task.
-Example = tuple[str, ...]
-
-
 class Seen:
-    """The examples that are there already, as 64-bit hashes: a million rows take some 60 MB."""
+    """The examples that are there already, as 64-bit hashes: a million take less than 100 MB."""
 
     def __init__(self, examples: Iterable[Example] = ()) -> None:
         self._keys = {_key(example) for example in examples}
@@ -119,7 +104,7 @@ def _is_runaway(text: str, parents: list[str]) -> bool:
 
 
 def _has_drifted(text: str, parents: list[str]) -> bool:
-    content = set(_words(text)) - _FUNCTION_WORDS
+    content = set(_words(text)) - FUNCTION_WORDS
     if not content:
         return False
     known = {word for parent in parents for word in _words(parent)}

@@ -21,6 +21,22 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
+# English words that carry grammar rather than meaning: any two sentences share some. The tokens that "don't", "it's"
+# and "I'll" become in tokenized text are among them.
+FUNCTION_WORDS = frozenset(
+    words(
+        """a about above after again against all also am an and any are aren't as at be because been before being below
+        between both but by can can't cannot could couldn't d did didn't do does doesn't doing don't down during each
+        few for from further had hadn't has hasn't have haven't having he he's her here hers herself him himself his
+        how i i'd i'll i'm i've if in into is isn't it it's its itself just let's ll m me more most my myself n't no
+        nor not now of off on once only or other our ours ourselves out over own re s same shan't she she's should
+        shouldn't so some such t than that that's the their theirs them themselves then there there's these they
+        they're this those through to too under until up ve very was wasn't we we're were weren't what what's when
+        where which while who who's whom why will with won't would wouldn't you you're your yours yourself yourselves"""
+    )
+)
+
+
 def unigram_precision(output: str, reference: str) -> float:
     """The share of the output's words that stand in the reference, each at most as often as it stands there.
 

@@ -10,20 +10,9 @@ from random import Random
 
 from linda.augmenters.synonyms import synonyms
 from linda.errors import LindaError
+from linda.measures import FUNCTION_WORDS
 
 _WORD = re.compile(r"(\w+(?:['’-]\w+)*)")
-
-# Words that carry grammar rather than meaning are not replaced: "be", "in" and "a" have synonyms that make no sense.
-_FUNCTION_WORDS = frozenset(
-    """a about above after again against all am an and any are aren't as at be because been before being below
-    between both but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each few
-    for from further had hadn't has hasn't have haven't having he her here hers herself him himself his how i i'm if
-    in into is isn't it it's its itself just let's me more most my myself no nor not now of off on once only or other
-    our ours ourselves out over own same shan't she should shouldn't so some such than that that's the their theirs
-    them themselves then there there's these they this those through to too under until up very was wasn't we were
-    weren't what what's when where which while who who's whom why will with won't would wouldn't you your yours
-    yourself yourselves""".split()  # noqa: SIM905 a list of 140 quoted words is no easier to read
-)
 
 _Change = Callable[[list[str], list[str], Random], None]  # words and gaps, changed in place
 
@@ -69,9 +58,9 @@ class Eda:
         return max(1, int(self.share * len(words)))
 
     def _replace(self, words: list[str], gaps: list[str], random: Random) -> None:
-        """Some words, wherever they occur, by one of their synonyms."""
+        """Some words, wherever they occur, by one of their synonyms: "be", "in" and "a" have none that make sense."""
         left = self._count(words)
-        candidates = list(dict.fromkeys(word for word in words if word.lower() not in _FUNCTION_WORDS))
+        candidates = list(dict.fromkeys(word for word in words if word.lower() not in FUNCTION_WORDS))
         while left and candidates:
             candidate = candidates.pop(int(len(candidates) * random.random()))
             choices = synonyms(candidate.lower())
@@ -82,7 +71,7 @@ class Eda:
 
     def _insert(self, words: list[str], gaps: list[str], random: Random) -> None:
         """Synonyms of random words at random places."""
-        candidates = [word for word in words if word.lower() not in _FUNCTION_WORDS]
+        candidates = [word for word in words if word.lower() not in FUNCTION_WORDS]
         for _ in range(self._count(words)):
             choices: tuple[str, ...] = ()
             while candidates and not choices:
