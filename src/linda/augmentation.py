@@ -20,7 +20,7 @@ from linda.examples import Examples, Table, read_examples
 from linda.frames import as_table, is_a, joined, joined_lists, known_classes
 from linda.gates import Gates, Seen
 from linda.generation import Chunk, Generator, LabelRule, NewRow, Tally
-from linda.labels import MODES, LabelName, check_temperature
+from linda.labels import LabelName
 from linda.plan import NoPartnerError, Plan, make_plan
 from linda.records import new_columns
 from linda.summary import Summary
@@ -85,9 +85,7 @@ class Augmenter:
     progress: bool = False
 
     def __post_init__(self) -> None:
-        if self.labels not in MODES:
-            raise LindaError(f"labels are {', '.join(MODES)}; got {self.labels!r}")
-        check_temperature(self.temperature)
+        LabelRule(self.labels, self.temperature)  # a wrong mode or temperature is told at once
         for name, least in (("batch_size", 1), ("workers", 1), ("retries", 0)):
             if getattr(self, name) < least:
                 raise LindaError(f"{name} is {getattr(self, name)}; it must be at least {least}")

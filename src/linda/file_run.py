@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from linda.plan import Plan
 from linda.spool import Spool, write_spool
 from linda.summary import Summary
 from linda.tables import check_writable, find_format, read_table
+from linda.textio import display_name
 
 # Settings that say how a run works, not what it makes: they may change when it goes on.
 _FREE = ("batch_size", "workers", "progress")
@@ -61,7 +62,7 @@ def augment_file(
     with input_on_disk(source) as path, _full_disk_told():
         run = _run(augmenter, path, source_format, plan)
         with _journal(output, run, resume=resume, restart=restart) as journal:
-            spool = spooled(augmenter, path, source_format, journal.input)
+            spool = spooled(augmenter, path, source_format, journal.input, display_name(source))
             examples = augmenter.examples(spool)
             for note in examples.notes:
                 on_note(note)
@@ -84,24 +85,28 @@ def augment_file(
 
 @contextmanager
 def input_on_disk(source: str | Path) -> Iterator[Path]:
-    """The input as a file that can be read twice."""
-    if str(source) != "-":
-        if not Path(source).is_file():
-            raise LindaError(f"there is no file {source}")
-        yield Path(source)
+    """The input as a file that can be read twice: a pipe is copied to one."""
+    path = Path(source)
+    if str(source) != "-" and path.is_file():
+        yield path
         return
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "standard input"
-        with copy.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        yield copy
+    if str(source) != "-" and (path.is_dir() or not path.exists()):
+        raise LindaError(f"there is no file {source}")
+    with tempfile.TemporaryDirectory() as folder, (Path(folder) / "pipe").open("w+b") as copy:
+        with nullcontext(sys.stdin.buffer) if str(source) == "-" else path.open("rb") as pipe:
+            shutil.copyfileobj(pipe, copy)
+        copy.flush()
+        yield Path(copy.name)
 
 
-def spooled(augmenter: Augmenter, path: Path, file_format: str, spool: Path) -> Spool:
-    """The rows of a file by their numbers. The spool is written unless an earlier run has done so."""
+def spooled(augmenter: Augmenter, path: Path, file_format: str, spool: Path, name: str | None = None) -> Spool:
+    """The rows of a file by their numbers. The spool is written unless an earlier run has done so.
+
+    name: what messages call the file.
+    """
     if not spool.exists():
         texts = [augmenter.text] if augmenter.pair is None else [augmenter.text, augmenter.pair]
-        write_spool(spool, *read_table(path, file_format, texts))
+        write_spool(spool, *read_table(path, file_format, texts, name))
     return Spool(spool)
 
 
