@@ -161,7 +161,7 @@ def test_a_pipe_with_bad_rows_is_told_like_a_file(folder: Path) -> None:
     command = linda("-", "--output", "out.csv", "--input-format", "csv", *QUICK)
     done = subprocess.run(command, input=b"text,label\na,0\nb\n", capture_output=True)
     assert done.returncode == 2
-    assert done.stderr.decode() == ("linda: standard input, line 3 (row 1): 1 columns, but the first line names 2\n")
+    assert done.stderr.decode() == ("linda: standard input, line 3 (row 1): 1 columns, expected 2\n")
 
 
 def killed(command: list[str], progress: Path, seconds: float) -> bool:

@@ -20,6 +20,7 @@ import numpy as np
 
 from linda.checks import checked_ratio
 from linda.errors import LindaError
+from linda.rowfile import read_rows
 from linda.textio import atomic_writer, open_text
 
 PARTNERS = ("any", "same", "different", "stratified")
@@ -92,7 +93,7 @@ class Plan:
     def read(cls, path: str | Path) -> "Plan":
         """A plan that `save` wrote, or one made by hand in the same form."""
         with open_text(path) as lines:
-            rows = _json_rows(lines, path) if _is_json(path) else _csv_rows(lines, path)
+            rows = read_rows(lines, "jsonl" if _is_json(path) else "csv", str(path), needed=PlanRow._fields)
             return cls.of([_checked_row(values, f"{path}, line {number}") for number, values in rows])
 
     @classmethod
@@ -282,25 +283,7 @@ def _is_json(path: str | Path) -> bool:
     return ".jsonl" in Path(path).suffixes
 
 
-def _csv_rows(lines: Iterator[str], path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, values in enumerate(csv.DictReader(lines), start=2):
-        if None in values or None in values.values():
-            raise LindaError(f"{path}, line {number}: not the columns {', '.join(PlanRow._fields)}")
-        yield number, values
-
-
-def _json_rows(lines: Iterator[str], path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(lines, start=1):
-        try:
-            yield number, dict(json.loads(line))
-        except (TypeError, ValueError) as error:
-            raise LindaError(f"{path}, line {number}: not a JSON object ({error})") from error
-
-
 def _checked_row(values: dict[str, Any], place: str) -> PlanRow:
-    missing = [name for name in PlanRow._fields if name not in values]
-    if missing:
-        raise LindaError(f"{place}: no column {missing[0]!r}; a plan has {', '.join(PlanRow._fields)}")
     try:
         row, partner, seed = (int(values[name]) for name in ("row", "partner", "seed"))
     except (TypeError, ValueError):

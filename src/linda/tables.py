@@ -9,7 +9,7 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from linda.errors import LindaError
-from linda.textio import MAX_LINE_BYTES, atomic_path, atomic_writer, display_name, open_text
+from linda.rowfile import read_rows
+from linda.textio import atomic_path, atomic_writer, display_name, open_text
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
@@ -62,7 +63,8 @@ def read_table(
 
     def rows() -> Iterator[dict[str, Any]]:
         with open_text(path) as lines:
-            yield from _READERS[file_format](lines, name)
+            for _, values in read_rows(lines, file_format, name):
+                yield values
 
     schema = _json_schema(rows()) if file_format == "jsonl" else _csv_schema(rows(), texts)
     if not schema.names:
@@ -93,61 +95,6 @@ def _read_parquet(path: Path, name: str) -> tuple[pa.Schema, Iterator[pa.RecordB
             )
 
     return schema, batches()
-
-
-def _csv_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
-    return _separated_rows(csv.reader(lines, strict=True), name)
-
-
-def _tsv_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
-    """TSV knows no quotation marks: they are characters like any other."""
-    return _separated_rows(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), name)
-
-
-def _separated_rows(reader: Any, name: str) -> Iterator[dict[str, Any]]:
-    csv.field_size_limit(MAX_LINE_BYTES)  # the module's own limit, 128 KB, would refuse a long text
-    row = 0
-    try:
-        header = next(reader, None)
-        if header is None:
-            raise LindaError(f"{name} is empty; its first line must name the columns")
-        doubled = [column for column in header if header.count(column) > 1]
-        if doubled:
-            raise LindaError(f"{name}: the column {doubled[0]!r} is there twice; rename one")
-        for cells in reader:
-            if not cells:
-                continue
-            if len(cells) != len(header):
-                raise LindaError(
-                    f"{name}, line {reader.line_num} (row {row}): {len(cells)} columns, but the first line names "
-                    f"{len(header)}"
-                )
-            yield dict(zip(header, cells, strict=True))
-            row += 1
-    except csv.Error as error:
-        raise LindaError(f"{name}, line {reader.line_num} (row {row}): {error}") from error
-
-
-def _json_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
-    row = 0
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            values = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise LindaError(f"{name}, line {number} (row {row}): not JSON ({error})") from error
-        if not isinstance(values, dict):
-            raise LindaError(f'{name}, line {number} (row {row}): not an object such as {{"text": "…", "label": "…"}}')
-        yield values
-        row += 1
-
-
-_READERS: dict[str, Callable[[Iterable[str], str], Iterator[dict[str, Any]]]] = {
-    "csv": _csv_rows,
-    "tsv": _tsv_rows,
-    "jsonl": _json_rows,
-}
 
 
 def _blocks(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

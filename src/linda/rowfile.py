@@ -1,0 +1,74 @@
+"""Rows with named columns from text files, one at a time: CSV, TSV and JSON lines."""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from linda.errors import LindaError
+from linda.textio import MAX_LINE_BYTES
+
+# The number of the line that a row ends on, and its values by column.
+Row = tuple[int, dict[str, Any]]
+
+
+def read_rows(lines: Iterable[str], file_format: str, name: str, needed: Sequence[str] = ()) -> Iterator[Row]:
+    """file_format: csv, tsv or jsonl. name: what messages call the file. needed: columns that must be there.
+
+    CSV and TSV name their columns in the first line; TSV knows no quotation marks. Empty lines are passed over.
+    """
+    if file_format == "jsonl":
+        return _json_rows(lines, name, needed)
+    if file_format == "tsv":
+        return _separated_rows(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), name, needed)
+    return _separated_rows(csv.reader(lines, strict=True), name, needed)
+
+
+def _separated_rows(reader: Any, name: str, needed: Sequence[str]) -> Iterator[Row]:
+    csv.field_size_limit(MAX_LINE_BYTES)  # the module's own limit, 128 KB, would refuse a long text
+    row = 0
+    try:
+        header: list[str] = next(reader, [])
+        _check_header(header, name, needed)
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                place = f"{name}, line {reader.line_num} (row {row})"
+                raise LindaError(f"{place}: {len(cells)} columns, expected {len(header)}")
+            yield reader.line_num, dict(zip(header, cells, strict=True))
+            row += 1
+    except csv.Error as error:
+        raise LindaError(f"{name}, line {reader.line_num} (row {row}): {error}") from error
+
+
+def _check_header(header: list[str], name: str, needed: Sequence[str]) -> None:
+    found = ", ".join(map(repr, header)) or "none"
+    for column in needed:
+        if column not in header:
+            raise LindaError(f"{name}: no column {column!r} in the first line (found {found}); name it there")
+    if not header:
+        raise LindaError(f"{name} is empty; its first line must name the columns")
+    doubled = [column for column in header if header.count(column) > 1]
+    if doubled:
+        raise LindaError(f"{name}: the column {doubled[0]!r} is there twice; rename one")
+
+
+def _json_rows(lines: Iterable[str], name: str, needed: Sequence[str]) -> Iterator[Row]:
+    row = 0
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        place = f"{name}, line {number} (row {row})"
+        try:
+            values = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise LindaError(f"{place}: not JSON ({error})") from error
+        if not isinstance(values, dict):
+            example = ", ".join(f'"{column}": …' for column in needed or ("text", "label"))
+            raise LindaError(f"{place}: not an object such as {{{example}}}")
+        for column in needed:
+            if column not in values:
+                raise LindaError(f"{place}: no {column!r}; every row needs {', '.join(needed)}")
+        yield number, values
+        row += 1
