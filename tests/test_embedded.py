@@ -1,0 +1,83 @@
+"""The model that the package carries does what the product promises, on sentences it has not been trained on."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from linda.calibration import RAW
+from linda.interpolator import EMBEDDED, Interpolator
+from linda.measures import share_of_first, unigram_precision, words
+
+PAIRS = [
+    ("What is the capital of France?", "How many people live in Tokyo?"),
+    ("The museum opened to the public in the spring of 1987.", "She plays the violin in a small orchestra."),
+    ("the acting is flat and the story goes nowhere", "a warm , funny and moving little film ."),
+    ("I would buy this kettle again without a second thought.", "The strap broke after two days."),
+    ("Heavy rain closed the northern road on Tuesday.", "He was elected mayor twice before he moved abroad."),
+]
+A, B = [a for a, _ in PAIRS], [b for _, b in PAIRS]
+
+
+@pytest.fixture(scope="module")
+def linda() -> Interpolator:
+    return Interpolator.from_pretrained()
+
+
+def test_it_is_small_and_says_nothing_of_the_machine_it_was_made_on() -> None:
+    assert sum(path.stat().st_size for path in EMBEDDED.iterdir()) < 64e6
+    assert "/" not in (EMBEDDED / "config.json").read_text().replace("</", "")
+
+
+def test_the_ends_are_the_texts_themselves(linda: Interpolator) -> None:
+    at_one, at_zero = linda.mix(A, B, alpha=1.0), linda.mix(A, B, alpha=0.0)
+    assert sum(map(unigram_precision, at_one, A)) / len(PAIRS) > 0.95
+    assert sum(map(unigram_precision, at_zero, B)) / len(PAIRS) > 0.95
+
+
+def test_the_path_leads_from_one_to_the_other(linda: Interpolator) -> None:
+    shares = [sum(map(share_of_first, linda.mix(A, B, alpha=alpha), A, B)) / len(PAIRS) for alpha in (0.1, 0.5, 0.9)]
+    assert shares[0] < 0.35
+    assert 0.2 < shares[1] < 0.8
+    assert shares[2] > 0.65
+
+
+def test_between_the_ends_it_writes_neither_text_and_words_of_both(linda: Interpolator) -> None:
+    texts = linda.mix(A, B, alpha=0.5)
+    assert all(text not in pair for text, pair in zip(texts, PAIRS, strict=True))
+    from_both = [
+        bool(set(words(text)) & (set(words(a)) - set(words(b))))
+        and bool(set(words(text)) & (set(words(b)) - set(words(a))))
+        for text, (a, b) in zip(texts, PAIRS, strict=True)
+    ]
+    assert sum(from_both) >= 2
+
+
+def test_its_ratio_is_calibrated(linda: Interpolator) -> None:
+    assert linda.model.config.calibration != RAW
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "naïve café — “quoted”…",
+        "日本語のテキスト",
+        "🙂🚀 emoji",
+        "x = {'a': [1, 2]}  # code",
+        "Ünïcödé ▁ and <mask> </s>",
+    ],
+)
+def test_no_character_is_lost_in_the_tokenizer(linda: Interpolator, text: str) -> None:
+    model = linda.model
+    assert model.detokenize(model.tokenize([text])["input_ids"]) == [text]
+
+
+def test_it_answers_without_hub_and_base(tmp_path: Path) -> None:
+    """A process of its own, with no cache to read from."""
+    command = [sys.executable, "-m", "linda", "interpolate", *PAIRS[0], "--alpha", "1"]
+    environment = {"HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == PAIRS[0][0] + "\n"
+    assert result.stderr == ""
