@@ -92,7 +92,7 @@ def input_on_disk(source: str | Path) -> Iterator[Path]:
         return
     if str(source) != "-" and (path.is_dir() or not path.exists()):
         raise LindaError(f"there is no file {source}")
-    with tempfile.TemporaryDirectory() as folder, (Path(folder) / "pipe").open("w+b") as copy:
+    with tempfile.TemporaryDirectory() as folder, (Path(folder) / path.name).open("w+b") as copy:
         with nullcontext(sys.stdin.buffer) if str(source) == "-" else path.open("rb") as pipe:
             shutil.copyfileobj(pipe, copy)
         copy.flush()
