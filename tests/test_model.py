@@ -144,7 +144,7 @@ def test_at_ratio_one_the_second_text_does_not_matter(model: LindaModel) -> None
     first = model(**_inputs(model, TEXTS_A, TEXTS_B, one))
     second = model(**_inputs(model, TEXTS_A, ["the river", "red"], one))
     torch.testing.assert_close(first.log_p_a, second.log_p_a)
-    states, mask = model.mix_texts(TEXTS_A, TEXTS_B, 1.0)
+    _, mask = model.mix_texts(TEXTS_A, TEXTS_B, 1.0)
     assert mask.sum(1).tolist() == model.tokenize(TEXTS_A)["attention_mask"].sum(1).tolist()
 
 
