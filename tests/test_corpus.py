@@ -199,9 +199,7 @@ class TestPairs:
     def test_ranks_share_the_sentences_and_draw_their_own_ratios(self, tmp_path: Path) -> None:
         corpus = _corpus(tmp_path, 400)
         by_rank = [_take(_sampler(corpus, rank=rank, ranks=2), 12) for rank in range(2)]
-        seen = [
-            {i for _, b in batches for i in b.ids_a[:, 0].tolist() + b.ids_b[:, 0].tolist()} for batches in by_rank
-        ]
+        seen = [{i for _, b in batches for i in b.ids_a[:, 0].tolist() + b.ids_b[:, 0].tolist()} for batches in by_rank]
         assert not seen[0] & seen[1]
         assert by_rank[0][0][1].alpha[0] != by_rank[1][0][1].alpha[0]
 

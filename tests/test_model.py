@@ -113,9 +113,7 @@ class TestLengthConverter:
         assert converted.shape == (2, 7, 3)
         for row, (length, target) in enumerate(zip(lengths, targets, strict=True)):
             for j in range(1, target + 1):
-                weights = [
-                    math.exp(-((k - length / target * j) ** 2) / (2 * sigma**2)) for k in range(1, length + 1)
-                ]
+                weights = [math.exp(-((k - length / target * j) ** 2) / (2 * sigma**2)) for k in range(1, length + 1)]
                 expected = sum(w / sum(weights) * states[row, k] for k, w in enumerate(weights))
                 torch.testing.assert_close(converted[row, j - 1], expected)
             assert converted[row, target:].abs().sum() == 0
@@ -154,9 +152,7 @@ def test_the_mixture_is_the_weighted_sum_of_the_converted_states(model: LindaMod
     lengths = (a["attention_mask"].sum(1), b["attention_mask"].sum(1))
     mixed, _ = model.mix(states_a, a["attention_mask"], states_b, b["attention_mask"], torch.tensor([0.3]))
     target = mixed_lengths(*lengths, torch.tensor([0.3]))
-    expected = 0.3 * model.converter(states_a, lengths[0], target) + 0.7 * model.converter(
-        states_b, lengths[1], target
-    )
+    expected = 0.3 * model.converter(states_a, lengths[0], target) + 0.7 * model.converter(states_b, lengths[1], target)
     torch.testing.assert_close(mixed, expected)
 
 

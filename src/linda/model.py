@@ -162,10 +162,8 @@ class LindaModel(nn.Module):
 
     def log_likelihood(self, mixed: Tensor, mask: Tensor, targets: Tensor) -> Tensor:
         """log p(y | xᵃ, xᵇ, α): the sum over tokens. Targets (B, T), padded with IGNORED → (B,)."""
-        from transformers.modeling_outputs import BaseModelOutput
-
         logits = self.seq2seq(
-            encoder_outputs=BaseModelOutput(mixed),
+            encoder_outputs=_as_encoder_output(mixed),
             attention_mask=mask,
             decoder_input_ids=self.seq2seq.prepare_decoder_input_ids_from_labels(labels=targets),
             use_cache=False,
@@ -230,8 +228,6 @@ class LindaModel(nn.Module):
 
         The reference that the engines are held to. Any argument of `generate` is passed on; 4 beams by default.
         """
-        from transformers.modeling_outputs import BaseModelOutput
-
         from linda.decoding import Decoding
 
         if (states is None) == (texts is None):
@@ -242,9 +238,7 @@ class LindaModel(nn.Module):
         assert mask is not None
         # The length limit grows with L̃: the longest row's serves the whole batch.
         settings = Decoding().generate_kwargs(self.seq2seq, int(mask.sum(1).max())) | decoding
-        return self.seq2seq.generate(
-            encoder_outputs=BaseModelOutput(states), attention_mask=mask, **settings
-        )
+        return self.seq2seq.generate(encoder_outputs=_as_encoder_output(states), attention_mask=mask, **settings)
 
     def mix_texts(self, a: list[str], b: list[str], alpha: float | list[float]) -> tuple[Tensor, Tensor]:
         """Texts → mixed states and mask, (B, L̃, ·)."""
@@ -257,3 +251,10 @@ class LindaModel(nn.Module):
             second["attention_mask"],
             ratios,
         )
+
+
+def _as_encoder_output(states: Tensor) -> Any:
+    """States (B, L̃, d) in the form in which a decoder of `transformers` takes those of its own encoder."""
+    from transformers.modeling_outputs import BaseModelOutput
+
+    return BaseModelOutput(last_hidden_state=states)  # type: ignore[arg-type]  # its FloatTensor is any Tensor
