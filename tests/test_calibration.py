@@ -10,6 +10,7 @@ from linda.calibration import (
     knots_from_shares,
     measure_shares,
     rising_fit,
+    symmetric,
 )
 from linda.errors import LindaError
 
@@ -111,3 +112,17 @@ def test_fit_calibration_makes_the_share_the_ratio_asked_for():
     knots = fit_calibration(WordMixer(), pairs)
     for step in range(1, 10):
         assert calibrated(step / 10, knots) == pytest.approx(0.4 + 0.2 * step / 10, abs=0.01)
+
+
+def test_symmetric_treats_both_texts_alike():
+    knots = symmetric([(0.0, 0.0), (0.2, 0.4), (0.5, 0.48), (0.9, 0.6), (1.0, 1.0)])
+    for asked, mixed in knots:
+        assert calibrated(1 - asked, knots) == pytest.approx(1 - mixed)
+    assert calibrated(0.5, knots) == pytest.approx(0.5)
+    assert knots[0] == (0.0, 0.0)
+    assert knots[-1] == (1.0, 1.0)
+
+
+def test_symmetric_leaves_a_symmetric_map_alone():
+    knots = [(0.0, 0.0), (0.25, 0.375), (0.75, 0.625), (1.0, 1.0)]
+    assert symmetric(knots) == knots

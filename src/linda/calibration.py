@@ -61,7 +61,16 @@ def fit_calibration(interpolator: Interpolator, pairs: Sequence[Pair], progress:
         starts = range(0, len(outputs), len(pairs))
         return [mean_share_of_first(outputs[start : start + len(pairs)], a, b) for start in starts]
 
-    return knots_from_shares(measure_shares(measure))
+    return symmetric(knots_from_shares(measure_shares(measure)))
+
+
+def symmetric(knots: Knots) -> Knots:
+    """The map with its mirror image averaged in: mixing a and b at α is mixing b and a at 1 − α.
+
+    What the pairs at hand say otherwise is chance; half of it goes this way.
+    """
+    asked = sorted({x for x, _ in knots} | {1.0 - x for x, _ in knots})
+    return [(x, (calibrated(x, knots) + 1.0 - calibrated(1.0 - x, knots)) / 2) for x in asked]
 
 
 def measure_shares(measure: Callable[[Sequence[float]], list[float]]) -> dict[float, float]:
