@@ -5,7 +5,8 @@
 Ways: one pair at a time through `transformers`' generate (the paper's public code); generate on padded batches of 32
 in file order (what a competent user does); each engine of ours through `Interpolator`. All go from texts to texts:
 tokenizing, encoding, mixing, decoding. Beside the times: the share of texts identical to those of one pair at a time,
-and the matrix-multiply speed of this machine in the same run, with the fraction of it that each way reaches.
+and the matrix-multiply speed of this machine in the same run, with the fraction of it that each way reaches. The clock
+on the wall counts: nothing else may run beside it.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def main(
         "pairs": pairs,
         "beams": beams,
         "threads": threads,
-        "machine": platform.processor() or platform.machine(),
+        "machine": processor(),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
         "matmul_gflops": speed,
@@ -104,6 +105,13 @@ def main(
     click.echo(table(report))
     if output:
         Path(output).write_text(json.dumps(report, indent=2) + "\n")
+
+
+def processor() -> str:
+    names = Path("/proc/cpuinfo")  # Linux tells the model there only
+    lines = names.read_text().splitlines() if names.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()
 
 
 def draw_jobs(path: Path, count: int, seed: int) -> Iterator[Job]:
