@@ -140,7 +140,8 @@ class TestResume:
         run.kill()
         run.wait()
         train(resumed_settings(folder, None), folder, resume=True)
-        assert _losses(folder) == _losses(tmp_path / "whole")
+        # Two processes may add up in another order: equal but for the last digits.
+        assert _losses(folder) == pytest.approx(_losses(tmp_path / "whole"), rel=1e-4)
 
     def test_may_go_on_for_longer(self, settings: TrainingSettings, tmp_path: Path) -> None:
         train(settings, tmp_path / "model")
