@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from linda.config import LindaConfig
 from linda.errors import LindaError
+from linda.textio import atomic_writer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -57,9 +58,8 @@ def save(model: LindaModel, folder: Path, bits: int = 32) -> None:
 
 def save_config(config: LindaConfig, folder: Path) -> None:
     """Writes the settings alone anew: what calibration changes."""
-    part = folder / (CONFIG_FILE + ".part")
-    part.write_text(config.to_json(), encoding="utf-8")
-    part.replace(folder / CONFIG_FILE)
+    with atomic_writer(folder / CONFIG_FILE) as file:
+        file.write(config.to_json())
 
 
 def start_from_seq2seq(base: str | Path, **settings: Any) -> LindaModel:
