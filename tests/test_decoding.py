@@ -107,5 +107,5 @@ def test_the_frame_is_read_from_the_model_whatever_its_family() -> None:
 
 def test_a_model_without_a_start_marker_is_refused_by_name() -> None:
     model = T5ForConditionalGeneration(T5Config(vocab_size=20, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2))
-    with pytest.raises(LindaError, match="T5ForConditionalGeneration has no decoder_start_token_id"):
+    with pytest.raises(LindaError, match="the base model has no decoder_start_token_id"):
         Frame.of(model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,14 @@ from linda.errors import LindaError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+_FRAME_SETTINGS = (
+    "decoder_start_token_id",
+    "eos_token_id",
+    "pad_token_id",
+    "forced_bos_token_id",
+    "max_position_embeddings",
+)
 
 
 @dataclass(frozen=True)
@@ -36,21 +45,24 @@ class Frame:
 
     @classmethod
     def of(cls, seq2seq: PreTrainedModel) -> Frame:
-        def value(name: str) -> Any:
-            found = getattr(seq2seq.generation_config, name, None)
-            return found if found is not None else getattr(seq2seq.config, name, None)
+        settings = {name: getattr(seq2seq.config, name, None) for name in _FRAME_SETTINGS}
+        generation = {name: getattr(seq2seq.generation_config, name, None) for name in _FRAME_SETTINGS}
+        return cls.from_config(settings | {name: value for name, value in generation.items() if value is not None})
 
+    @classmethod
+    def from_config(cls, settings: Mapping[str, Any]) -> Frame:
+        """settings: the model's configuration, as `transformers` writes it."""
         needed = ("decoder_start_token_id", "eos_token_id", "pad_token_id")
         for name in needed:
-            if value(name) is None:
-                raise LindaError(f"{type(seq2seq).__name__} has no {name}: set it in the base model's config")
-        start, end, pad = map(value, needed)
+            if settings.get(name) is None:
+                raise LindaError(f"the base model has no {name}: set it in its config")
+        start, end, pad = (settings[name] for name in needed)
         return cls(
             start=start,
             ends=tuple(end) if isinstance(end, list) else (end,),
             pad=pad,
-            forced_first=value("forced_bos_token_id"),
-            window=getattr(seq2seq.config, "max_position_embeddings", None),
+            forced_first=settings.get("forced_bos_token_id"),
+            window=settings.get("max_position_embeddings"),
         )
 
     @property

@@ -1,0 +1,236 @@
+"""Encoder and decoder of the BART family with 8-bit linear layers, in plain PyTorch.
+
+BART, mBART, Marian and Pegasus are one network with four switches: whether a layer normalizes before or after it
+computes, whether embeddings are normalized, whether there is a last normalization, and where positions begin. All but
+the first can be seen from the weights. `transformers` is not imported: that alone takes seconds.
+
+Shapes: B rows, R = B·p paths or B·L tokens, H heads of k numbers, d = H·k.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from linda.engines.quantized import Linear, Matrix, quantize
+
+Norm = Callable[[Tensor], Tensor]
+
+NORMALIZES_FIRST = {"marian": False, "bart": False, "mbart": True, "pegasus": True}  # by model_type
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "swish": partial(F.silu, inplace=True),
+    "silu": partial(F.silu, inplace=True),
+    "gelu": torch.ops.aten.gelu_,
+    "relu": torch.relu_,
+}
+
+# More tokens at once and what lies between two layers no longer fits the cache of a core.
+_TOKENS_AT_ONCE = 512
+
+# PyTorch's softmax is six times as slow on rows that do not fill a vector register.
+NARROWEST = 16
+
+
+def attend(queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor) -> Tensor:
+    """softmax(q·K + hidden)·V; queries come scaled. Small matrices, for which this beats the fused attention.
+
+    queries (B, q, H, k), keys (B, H, k, n), values (B, H, n, k), hidden (B, 1, q or 1, n) of 0 and −∞ → (B·q, d).
+    """
+    rows, count, heads, size = queries.shape
+    queries = queries.transpose(1, 2).reshape(rows * heads, count, size)
+    scores = torch.bmm(queries, keys.flatten(0, 1)).view(rows, heads, count, -1)  # (B, H, q, n)
+    weights = scores.add_(hidden).softmax(dim=-1)
+    mixed = torch.bmm(weights.flatten(0, 1), values.flatten(0, 1)).view(rows, heads, count, size)
+    return mixed.transpose(1, 2).reshape(rows * count, heads * size)
+
+
+class _Weights:
+    """A view of a state dict from one place in the model down."""
+
+    def __init__(self, state: Mapping[str, Tensor], prefix: str) -> None:
+        self._state, self._prefix = state, prefix
+
+    def at(self, place: str) -> _Weights:
+        return _Weights(self._state, f"{self._prefix}{place}.")
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._state[self._prefix + name].detach().float()
+
+    def linear(self, *places: str, scale_first: float = 1.0) -> Linear:
+        """One layer of several with the same input, side by side; the outputs of the first are scaled."""
+        scales = [scale_first] + [1.0] * (len(places) - 1)
+        weight, bias = (
+            torch.cat([self[f"{place}.{part}"] * scale for place, scale in zip(places, scales, strict=True)])
+            for part in ("weight", "bias")
+        )
+        return Linear.of(weight, bias)
+
+    def norm(self, place: str) -> Norm:
+        weight, bias = self[f"{place}.weight"], self[f"{place}.bias"]
+        return lambda rows: F.layer_norm(rows, weight.shape, weight, bias)
+
+    def norm_if_any(self, place: str) -> Norm:
+        return self.norm(place) if f"{self._prefix}{place}.weight" in self._state else _same
+
+
+class _Residual:
+    """x + f(x), normalized where the family does so."""
+
+    def __init__(self, norm: Norm, first: bool) -> None:
+        self._norm, self._first = norm, first
+
+    def __call__(self, rows: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
+        if self._first:
+            return compute(self._norm(rows)).add_(rows)
+        return self._norm(compute(rows).add_(rows))
+
+
+class _FeedForward:
+    def __init__(self, weights: _Weights, activation: str) -> None:
+        self._widen, self._narrow = weights.linear("fc1"), weights.linear("fc2")
+        self._activation = ACTIVATIONS[activation]
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        return self._narrow(quantize(self._activation(self._widen(quantize(rows))), spare=True))
+
+
+class _EncoderLayer:
+    def __init__(self, weights: _Weights, heads: int, width: int, base: Mapping[str, Any]) -> None:
+        self._heads = heads
+        first = NORMALIZES_FIRST[base["model_type"]]
+        attention = weights.at("self_attn")
+        self._read = attention.linear("q_proj", "k_proj", "v_proj", scale_first=(width // heads) ** -0.5)
+        self._write = attention.linear("out_proj")
+        self._feed_forward = _FeedForward(weights, base["activation_function"])
+        self._attention_residual = _Residual(weights.norm("self_attn_layer_norm"), first)
+        self._forward_residual = _Residual(weights.norm("final_layer_norm"), first)
+
+    def __call__(self, rows: Tensor, hidden: Tensor) -> Tensor:
+        """rows (B·L, d), hidden (B, 1, 1, L)."""
+
+        def attention(rows: Tensor) -> Tensor:
+            read = self._read(quantize(rows)).view(len(hidden), -1, 3, self._heads, rows.shape[1] // self._heads)
+            queries, keys, values = read.unbind(dim=2)  # (B, L, H, k) each
+            mixed = attend(queries, keys.permute(0, 2, 3, 1), values.transpose(1, 2), hidden)
+            return self._write(quantize(mixed, spare=True))
+
+        return self._forward_residual(self._attention_residual(rows, attention), self._feed_forward)
+
+
+class DecoderLayer:
+    def __init__(self, weights: _Weights, heads: int, width: int, base: Mapping[str, Any]) -> None:
+        self._heads = heads
+        first = NORMALIZES_FIRST[base["model_type"]]
+        scale = (width // heads) ** -0.5
+        past, source = weights.at("self_attn"), weights.at("encoder_attn")
+        self._read_past = past.linear("q_proj", "k_proj", "v_proj", scale_first=scale)
+        self._write_past = past.linear("out_proj")
+        self._read_source = source.linear("q_proj", scale_first=scale)
+        self._source_memory = source.linear("k_proj", "v_proj")
+        self._write_source = source.linear("out_proj")
+        self._feed_forward = _FeedForward(weights, base["activation_function"])
+        self._past_residual = _Residual(weights.norm("self_attn_layer_norm"), first)
+        self._source_residual = _Residual(weights.norm("encoder_attn_layer_norm"), first)
+        self._forward_residual = _Residual(weights.norm("final_layer_norm"), first)
+
+    def source_memory(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys (B, H, k, L) and values (B, H, L, k) of the source states (B, L, d)."""
+        rows, length, width = states.shape
+        memory = self._source_memory(quantize(states.flatten(0, 1)))
+        keys, values = memory.view(rows, length, 2, self._heads, width // self._heads).unbind(dim=2)
+        return keys.permute(0, 2, 3, 1).contiguous(), values.transpose(1, 2).contiguous()
+
+    def __call__(
+        self,
+        rows: Tensor,
+        remember: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
+        past_hidden: Tensor,
+        source: tuple[Tensor, Tensor],
+        source_hidden: Tensor,
+    ) -> Tensor:
+        """One more token along each path: rows (B·p, d) → (B·p, d).
+
+        `remember` takes this token's keys and values, (B, p, H, k), and gives those of all tokens so far.
+        """
+        batch = len(source_hidden)
+
+        def attend_past(rows: Tensor) -> Tensor:
+            read = self._read_past(quantize(rows)).view(batch, -1, 3, self._heads, rows.shape[1] // self._heads)
+            queries, keys, values = read.unbind(dim=2)  # (B, p, H, k) each
+            mixed = attend(queries, *remember(keys, values), past_hidden)
+            return self._write_past(quantize(mixed, spare=True))
+
+        def attend_source(rows: Tensor) -> Tensor:
+            queries = self._read_source(quantize(rows)).view(batch, -1, self._heads, rows.shape[1] // self._heads)
+            return self._write_source(quantize(attend(queries, *source, source_hidden), spare=True))
+
+        rows = self._past_residual(rows, attend_past)
+        rows = self._source_residual(rows, attend_source)
+        return self._forward_residual(rows, self._feed_forward)
+
+
+class _Embedding:
+    """Token and position → the first state of a row."""
+
+    def __init__(self, weights: _Weights, width: int, base: Mapping[str, Any]) -> None:
+        self._tokens, positions = weights["embed_tokens.weight"], weights["embed_positions.weight"]
+        self._positions = positions[len(positions) - base["max_position_embeddings"] :]  # BART leaves out the first two
+        self._scale = math.sqrt(width) if base.get("scale_embedding") else 1.0
+        self._norm = weights.norm_if_any("layernorm_embedding")
+
+    def __call__(self, ids: Tensor, start: int) -> Tensor:
+        """ids (B, L), the first of them at position `start` → (B, L, d)."""
+        positions = self._positions[start : start + ids.shape[1]]
+        return self._norm(F.embedding(ids, self._tokens).mul_(self._scale).add_(positions))
+
+
+class Network:
+    """The whole model; `base` is its configuration as `transformers` writes it, `state` as `LindaModel.state_dict`."""
+
+    def __init__(self, base: Mapping[str, Any], state: Mapping[str, Tensor]) -> None:
+        width = base["d_model"]
+        encoder, decoder = (_Weights(state, f"seq2seq.model.{part}.") for part in ("encoder", "decoder"))
+        self._encoder_embedding = _Embedding(encoder, width, base)
+        self._encoder_layers = [
+            _EncoderLayer(encoder.at(f"layers.{number}"), base["encoder_attention_heads"], width, base)
+            for number in range(base["encoder_layers"])
+        ]
+        self._encoder_norm = encoder.norm_if_any("layer_norm")
+        self.embedding = _Embedding(decoder, width, base)
+        self.layers = [
+            DecoderLayer(decoder.at(f"layers.{number}"), base["decoder_attention_heads"], width, base)
+            for number in range(base["decoder_layers"])
+        ]
+        self.norm = decoder.norm_if_any("layer_norm")
+        head = _Weights(state, "seq2seq.")
+        self.output_matrix = Matrix.of(head["lm_head.weight"])  # (V, d)
+        self.output_bias = head["final_logits_bias"][0].clone()  # (V,)
+
+    def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """ids and mask (B, L) → states (B, L, d)."""
+        at_once = max(1, _TOKENS_AT_ONCE // ids.shape[1])
+        parts = zip(ids.split(at_once), mask.split(at_once), strict=True)
+        return torch.cat([self._encode(part, part_mask) for part, part_mask in parts])
+
+    def _encode(self, ids: Tensor, mask: Tensor) -> Tensor:
+        hidden = hiding(mask)
+        states = self._encoder_embedding(ids, 0).flatten(0, 1)
+        for layer in self._encoder_layers:
+            states = layer(states, hidden)
+        return self._encoder_norm(states).view(*ids.shape, -1)
+
+
+def hiding(mask: Tensor) -> Tensor:
+    """mask (B, n) of what is real → (B, 1, 1, n): 0, and −∞ where nothing is to be looked at."""
+    return torch.zeros(mask.shape).masked_fill_(mask == 0, -torch.inf)[:, None, None]
+
+
+def _same(rows: Tensor) -> Tensor:
+    return rows

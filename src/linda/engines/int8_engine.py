@@ -1,0 +1,71 @@
+"""The fast engine for CPUs: the BART family in 8 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from linda.decoding import Decoding, Frame, Hypothesis
+from linda.engines.bart_family import ACTIVATIONS, NORMALIZES_FIRST, Network
+from linda.engines.int8_paths import Int8Paths
+from linda.engines.quantized import Linear, missing_feature
+from linda.engines.search import beam_search, walk
+
+
+class Int8Engine:
+    """Computes with 8-bit copies of the weights, taken when it is made."""
+
+    name = "int8"
+    device = torch.device("cpu")
+
+    def __init__(self, base: dict[str, Any], weights: Mapping[str, Tensor]) -> None:
+        """base: the configuration of the encoder-decoder; weights: named as in `LindaModel.state_dict()`."""
+        self._network = Network(base, weights)
+        self._frame = Frame.from_config(base)
+
+    @staticmethod
+    def why_not(base: Mapping[str, Any], device: torch.device) -> str | None:
+        """Why the engine cannot run this model on this device, in one phrase; None: it can."""
+        family, activation = base.get("model_type"), base.get("activation_function")
+        if family not in NORMALIZES_FIRST:
+            return f"the model is of the family {family!r}, and known are {', '.join(NORMALIZES_FIRST)}"
+        if activation not in ACTIVATIONS:
+            return f"the model has the activation function {activation!r}, and known are {', '.join(ACTIVATIONS)}"
+        if torch.device(device).type != "cpu":
+            return f"it computes on a CPU, not on {device}"
+        return missing_feature()
+
+    @torch.inference_mode()
+    def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """ids and mask (B, L) → states (B, L, d)."""
+        return self._network.encode(ids, mask)
+
+    @torch.inference_mode()
+    def decode(
+        self,
+        states: Tensor,
+        mask: Tensor,
+        decoding: Decoding,
+        seeds: Sequence[int],
+        pieces: Sequence[Collection[int]] | None = None,
+    ) -> list[list[Hypothesis]]:
+        limits = [decoding.limit(length, self._frame.window) for length in mask.sum(dim=1).tolist()]
+        if not decoding.sample and decoding.beams > 1:
+            return beam_search(self._paths(states, mask), self._frame, decoding, limits, self.device)
+        n = decoding.n
+        states, mask = states.repeat_interleave(n, dim=0), mask.repeat_interleave(n, dim=0)
+        limits = [limit for limit in limits for _ in range(n)]
+        streams = [(seed, sample) for seed in seeds for sample in range(n)]
+        texts = walk(self._paths(states, mask), self._frame, decoding, limits, streams, self.device)
+        return [texts[row : row + n] for row in range(0, len(texts), n)]
+
+    def _paths(self, states: Tensor, mask: Tensor) -> Int8Paths:
+        return Int8Paths(self._network, self._whole_vocabulary, states, mask)
+
+    @cached_property
+    def _whole_vocabulary(self) -> Linear:
+        return Linear(self._network.output_matrix, self._network.output_bias)

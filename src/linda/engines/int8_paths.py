@@ -1,0 +1,91 @@
+"""Texts that are written side by side by the 8-bit network: what they have written so far is kept as a tree.
+
+Beams of a row differ in their last tokens, and share all that came before. So each row keeps the keys and values of a
+tree: a token that any of its paths went through has a place, a mask says which path sees which place, and the place of
+a token that no path goes through any more is free for the next one. Nothing is moved when beams change places, and
+a row's attention looks at little more than the length of its text, not at `beams` times that.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from linda.engines.bart_family import NARROWEST, Network, hiding
+from linda.engines.quantized import Linear, quantize
+
+_GROWTH = 16  # places
+
+
+class Int8Paths:
+    """The paths of a batch (the protocol `Paths` of search.py), written one token per step."""
+
+    def __init__(self, network: Network, output: Linear, states: Tensor, mask: Tensor) -> None:
+        """states (B, L̃, d), mask (B, L̃)."""
+        self._network, self._output = network, output
+        short = max(0, NARROWEST - mask.shape[1])
+        states, mask = F.pad(states, (0, 0, 0, short)), F.pad(mask, (0, short))
+        self._source_hidden = hiding(mask)
+        self._source = [layer.source_memory(states) for layer in network.layers]
+        self._trees = [_Tree(*keys.shape[:3]) for keys, _ in self._source]
+        self._seen = torch.zeros(len(states), 1, NARROWEST, dtype=torch.bool)  # (B, p, places)
+        self._written = 0
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """tokens (B, p): the next token of each path; returns the logits of the one after it, (B, p, V)."""
+        rows, paths = tokens.shape
+        places = self._free_places(paths)
+        self._seen.scatter_(2, places[:, :, None], True)
+        hidden = torch.zeros(self._seen.shape).masked_fill_(~self._seen, -torch.inf)[:, None]  # (B, 1, p, places)
+        states = self._network.embedding(tokens.reshape(-1, 1), self._written)[:, 0]  # (B·p, d)
+        self._written += 1
+        for layer, tree, source in zip(self._network.layers, self._trees, self._source, strict=True):
+            states = layer(states, lambda k, v, tree=tree: tree.add(places, k, v), hidden, source, self._source_hidden)
+        return self._output(quantize(self._network.norm(states))).view(rows, paths, -1)
+
+    def follow(self, parents: Tensor) -> None:
+        """parents (B, p): path i of a row now goes on from what was its path parents[:, i]."""
+        self._seen = self._seen.gather(1, parents[:, :, None].expand(-1, -1, self._seen.shape[2]))
+
+    def keep(self, order: list[int]) -> None:
+        """Row i of the batch is now what was row order[i]. Only rows from behind the new end may move."""
+        into = [row for row, old in enumerate(order) if row != old]
+        moved = [order[row] for row in into]
+        for tree in self._trees:
+            tree.keys, tree.values = (_kept(x, into, moved, len(order)) for x in (tree.keys, tree.values))
+        self._source = [
+            (_kept(keys, into, moved, len(order)), _kept(values, into, moved, len(order)))
+            for keys, values in self._source
+        ]
+        self._seen, self._source_hidden = self._seen[order], self._source_hidden[order]
+
+    def _free_places(self, paths: int) -> Tensor:
+        """The first `paths` places of each row that no path sees, (B, p)."""
+        in_use = self._seen.any(dim=1)  # (B, places)
+        if int(in_use.sum(dim=1).max()) + paths > in_use.shape[1]:
+            self._seen, in_use = F.pad(self._seen, (0, _GROWTH)), F.pad(in_use, (0, _GROWTH))
+            for tree in self._trees:
+                tree.keys, tree.values = F.pad(tree.keys, (0, _GROWTH)), F.pad(tree.values, (0, 0, 0, _GROWTH))
+        return in_use.to(torch.int8).argsort(dim=1, stable=True)[:, :paths]
+
+
+class _Tree:
+    """One layer's keys (B, H, k, places) and values (B, H, places, k) of the tokens written so far."""
+
+    def __init__(self, rows: int, heads: int, size: int) -> None:
+        # Zeros: a place that is not used yet is hidden, yet must not hold a NaN.
+        self.keys = torch.zeros(rows, heads, size, NARROWEST)
+        self.values = torch.zeros(rows, heads, NARROWEST, size)
+
+    def add(self, places: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Puts this token's keys and values, (B, p, H, k), in their places, (B, p); gives all."""
+        rows = torch.arange(len(places))[:, None]
+        self.keys.permute(0, 3, 1, 2)[rows, places] = keys
+        self.values.transpose(1, 2)[rows, places] = values
+        return self.keys, self.values
+
+
+def _kept(rows: Tensor, into: list[int], moved: list[int], count: int) -> Tensor:
+    rows[into] = rows[moved]
+    return rows[:count]

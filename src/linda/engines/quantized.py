@@ -1,0 +1,99 @@
+"""Linear layers in 8 bits, by the integer kernels that PyTorch carries (oneDNN).
+
+A matrix W (out × in) becomes whole numbers from −127 to 127 with one scale per output, a row x of activations the same
+with one scale of its own, found when it comes:
+
+    W ≈ diag(s)·Q,  s = max|Wᵢ| / 127;      x ≈ r·q,  r = max|x| / 127;      W·x + b ≈ r·(s ∘ (Q·q)) + b.
+
+Q·q is summed in 32-bit integers, without error. Because every row has its own scale, what a row becomes does not depend
+on the rows beside it. Where the weights come from a file of 8 bits (`linda.weights`), Q is what the file holds.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+_LARGEST = 127
+_ZERO = 128  # the kernel wants activations from 0 to 255; this one stands for 0
+_SMALLEST = 1e-30  # a row of zeros has the scale 0, and nothing is divided by that
+
+
+def missing_feature() -> str | None:
+    """What this machine or this PyTorch lacks to multiply in 8 bits, fast and without overflow; None: nothing."""
+    if not torch.backends.mkldnn.is_available() or not hasattr(torch.ops.onednn, "qlinear_pointwise"):
+        return "this build of PyTorch has no oneDNN"
+    capabilities = torch.cpu.get_capabilities()
+    # Older processors add two products in 16 bits, which overflow.
+    if not any(capabilities.get(name) for name in ("avx512_vnni", "avx_vnni", "amx_int8")):
+        return "this processor has no 8-bit dot product (VNNI)"
+    return None
+
+
+class Rows(NamedTuple):
+    """Activations, each row with its own scale."""
+
+    numbers: Tensor  # (R, k), uint8: the whole number + 128
+    scales: Tensor  # (R, 1)
+
+
+def quantize(rows: Tensor, spare: bool = False) -> Rows:
+    """rows (R, k) in 8 bits. `spare`: they are used no more, so that their memory may be written over."""
+    scales = torch.maximum(rows.amax(dim=1, keepdim=True), rows.amin(dim=1, keepdim=True).neg_())
+    scales = scales.mul_(1 / _LARGEST).clamp_min_(_SMALLEST)
+    scaled = rows.mul_(scales.reciprocal()) if spare else rows * scales.reciprocal()
+    # By way of int8, to which PyTorch converts four times as fast as to uint8; flipping the sign bit adds 128.
+    numbers = scaled.round_().to(torch.int8).view(torch.uint8).bitwise_xor_(_ZERO)
+    return Rows(numbers, scales)
+
+
+class Matrix(NamedTuple):
+    """A matrix whose rows are the outputs of a linear layer, or the embeddings of pieces."""
+
+    numbers: Tensor  # (out, in), int8
+    scales: Tensor  # (out,)
+
+    @classmethod
+    def of(cls, weight: Tensor) -> Matrix:
+        weight = weight.detach().float()
+        scales = weight.abs().amax(dim=1).div_(_LARGEST).clamp_min_(_SMALLEST)
+        return cls((weight / scales[:, None]).round_().to(torch.int8), scales)
+
+    def select(self, rows: Tensor) -> Matrix:
+        return Matrix(self.numbers[rows], self.scales[rows])
+
+
+class Linear:
+    """W·x + b for rows x in 8 bits; the result has 32."""
+
+    def __init__(self, matrix: Matrix, bias: Tensor | None) -> None:
+        self._packed = torch.ops.onednn.qlinear_prepack(matrix.numbers, None)
+        self._scales = matrix.scales
+        self._zeros = torch.zeros(len(matrix.scales), dtype=torch.int32)
+        self._bias = bias
+
+    @classmethod
+    def of(cls, weight: Tensor, bias: Tensor | None) -> Linear:
+        return cls(Matrix.of(weight), None if bias is None else bias.detach().float())
+
+    def __call__(self, rows: Rows) -> Tensor:
+        """(R, in) → (R, out)."""
+        products = torch.ops.onednn.qlinear_pointwise(
+            rows.numbers,
+            1.0,
+            _ZERO,
+            self._packed,
+            self._scales,
+            self._zeros,
+            None,
+            1.0,
+            0,
+            torch.float32,
+            "none",
+            [],
+            "",
+        )
+        products.mul_(rows.scales)
+        return products if self._bias is None else products.add_(self._bias)

@@ -1,0 +1,204 @@
+"""The 8-bit engine against the exact one, and what it promises by itself."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from transformers import PreTrainedModel
+
+from linda.decoding import Decoding
+from linda.engines.bart_family import attend, hiding
+from linda.engines.int8_engine import Int8Engine
+from linda.engines.quantized import Linear, Matrix, quantize
+from linda.engines.torch_engine import TorchEngine
+from linda.errors import LindaError
+from test_engines import FAMILIES, LONGEST, VOCABULARY, bart, build, ids_of, marian, mbart, rows, t5
+
+CPU = torch.device("cpu")
+KNOWN = [family for family in FAMILIES if family is not t5]
+
+
+def base_of(model: PreTrainedModel) -> dict:
+    return model.config.to_dict() | {"forced_bos_token_id": model.generation_config.forced_bos_token_id}
+
+
+def int8(model: PreTrainedModel) -> Int8Engine:
+    return Int8Engine(base_of(model), {f"seq2seq.{name}": tensor for name, tensor in model.state_dict().items()})
+
+
+def gentle(family, **settings: float) -> PreTrainedModel:
+    """Weights so small that 8 bits of them change no choice of a token, but for ties."""
+    model = build(family, **settings)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "layers" in name and weight.dim() == 2:
+                weight.mul_(0.3)
+    return model
+
+
+def test_a_row_has_its_own_scale_and_is_off_by_half_of_it_at_most() -> None:
+    x = torch.randn(5, 40, generator=torch.Generator().manual_seed(0)) * torch.tensor(
+        [[1e-6], [1.0], [1e6], [3.0], [0.0]]
+    )
+    numbers, scales = quantize(x)
+    restored = (numbers.double() - 128) * scales
+    assert torch.allclose(scales[:4, 0] * 127, x[:4].abs().amax(1))
+    assert ((restored - x).abs() <= scales / 2 * (1 + 1e-5)).all()
+    assert quantize(x[2:3]).numbers.equal(numbers[2:3])
+
+
+def test_spare_rows_give_the_same_numbers() -> None:
+    x = torch.randn(7, 33)
+    expected = quantize(x)
+    given = quantize(x.clone(), spare=True)
+    assert given.numbers.equal(expected.numbers)
+    assert given.scales.equal(expected.scales)
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "count"), [(16, 3, 1), (512, 70, 33), (2048, 512, 5)])
+def test_a_linear_layer_is_the_integer_product_times_both_scales(inputs: int, outputs: int, count: int) -> None:
+    generator = torch.Generator().manual_seed(1)
+    weight, bias = torch.randn(outputs, inputs, generator=generator), torch.randn(outputs, generator=generator)
+    x = torch.randn(count, inputs, generator=generator)
+    matrix, activations = Matrix.of(weight), quantize(x)
+    products = (activations.numbers.double() - 128) @ matrix.numbers.double().T
+    expected = products * activations.scales * matrix.scales + bias
+    assert torch.allclose(Linear.of(weight, bias)(activations).double(), expected, rtol=1e-5, atol=1e-5)
+    # Each number is off by a uniform error of a scale's width at most, so the sum by its root mean square.
+    exact = x @ weight.T + bias
+    error = activations.scales * weight.norm(dim=1) + matrix.scales * x.norm(dim=1, keepdim=True)
+    assert ((expected - exact).abs() < 5 * error / 12**0.5).all()
+
+
+def test_the_largest_numbers_do_not_overflow() -> None:
+    x = torch.ones(2, 2048)
+    result = Linear.of(torch.ones(8, 2048), None)(quantize(x))
+    assert torch.allclose(result, torch.full((2, 8), 2048.0))
+
+
+def test_weights_that_were_stored_in_8_bits_keep_their_numbers() -> None:
+    stored = torch.randint(-127, 128, (20, 64), dtype=torch.int8)
+    stored[:, 0] = 127
+    scales = (torch.rand(20) / 100).half().float()
+    assert Matrix.of(stored * scales[:, None]).numbers.equal(stored)
+
+
+def test_attention_is_that_of_pytorch() -> None:
+    generator = torch.Generator().manual_seed(2)
+    queries, keys, values = (torch.randn(3, n, 2, 8, generator=generator) for n in (4, 9, 9))
+    mask = torch.arange(9) < torch.tensor([[9], [1], [5]])
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        *(x.transpose(1, 2) for x in (queries, keys, values)), attn_mask=mask[:, None, None]
+    )
+    given = attend(queries * 8**-0.5, keys.permute(0, 2, 3, 1), values.transpose(1, 2), hiding(mask))
+    assert torch.allclose(given.view(3, 4, 2, 8), expected.transpose(1, 2), atol=1e-6)
+
+
+@pytest.mark.parametrize("family", KNOWN)
+def test_states_are_those_of_the_model_within_8_bits(family) -> None:
+    model = gentle(family)
+    ids = torch.randint(3, 50, (5, LONGEST), generator=torch.Generator().manual_seed(0))
+    mask = (torch.arange(LONGEST) < torch.tensor([[12], [1], [7], [12], [3]])).long()
+    with torch.no_grad():
+        expected = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
+    given = int8(model).encode(ids, mask)
+    real = mask.bool()
+    assert (given - expected)[real].norm() < 0.02 * expected[real].norm()
+    alone = int8(model).encode(ids[2:3, :7], mask[2:3, :7])
+    assert torch.allclose(alone[0], given[2, :7], atol=1e-5)
+
+
+@pytest.mark.parametrize("family", KNOWN)
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"beams": 1}, {"beams": 3, "n": 3, "length_penalty": 0.6}, {"n": 2, "no_repeat_ngram": 2}],
+    ids=str,
+)
+def test_texts_are_nearly_those_of_the_exact_engine(family, settings: dict) -> None:
+    model = gentle(family, ending=5.0)
+    decoding = Decoding(**settings)
+    states, mask = rows(16)
+    exact = TorchEngine(model).decode(states, mask, decoding, [0] * 16)
+    given = int8(model).decode(states, mask, decoding, [0] * 16)
+    same = [a.ids == b.ids for x, y in zip(exact, given, strict=True) for a, b in zip(x, y, strict=True)]
+    assert sum(same) >= 0.6 * len(same)
+    best = [(x[0].score, y[0].score) for x, y in zip(exact, given, strict=True)]
+    assert sum(abs(a - b) for a, b in best) / len(best) < 0.05
+
+
+@pytest.mark.parametrize("family", KNOWN)
+@pytest.mark.parametrize("settings", [{}, {"beams": 1}, {"sample": True, "n": 2, "top_p": 0.9}], ids=str)
+def test_a_row_does_not_depend_on_the_rest_of_its_batch(family, settings: dict) -> None:
+    decoder, decoding = int8(build(family)), Decoding(**settings)
+    states, mask = rows(9)
+    seeds = list(range(100, 109))
+    together = ids_of(decoder.decode(states, mask, decoding, seeds))
+    for row in range(9):
+        length = int(mask[row].sum())
+        alone = decoder.decode(states[row : row + 1, :length], mask[row : row + 1, :length], decoding, [seeds[row]])
+        assert ids_of(alone) == [together[row]]
+    turned = decoder.decode(states.flip(0), mask.flip(0), decoding, seeds[::-1])
+    assert ids_of(turned) == together[::-1]
+
+
+@pytest.mark.parametrize("family", KNOWN)
+def test_a_path_remembers_what_it_has_written_and_nothing_else(family) -> None:
+    """Whatever beams and rows have been through, the next logits are those of the texts written anew."""
+    engine = int8(build(family))
+    states, mask = rows(6)
+    generator = torch.Generator().manual_seed(3)
+    with torch.inference_mode():
+        paths = engine._paths(states, mask)
+        texts = torch.zeros(6, 1, 0, dtype=torch.long)
+        alive = list(range(6))
+        for time in range(30):
+            tokens = torch.randint(0, VOCABULARY, texts.shape[:2], generator=generator)
+            texts = torch.cat([texts, tokens[:, :, None]], dim=2)
+            logits = paths.step(tokens)
+            parents = torch.randint(0, texts.shape[1], (len(alive), 4), generator=generator)
+            if time == 29:
+                break
+            paths.follow(parents)
+            texts = texts.gather(1, parents[:, :, None].expand(-1, -1, texts.shape[2]))
+            if time in (9, 19):
+                order = [0, len(alive) - 1, 2]
+                paths.keep(order)
+                texts, alive = texts[order], [alive[place] for place in order]
+        for place, row in enumerate(alive):
+            for path in range(4):
+                again = engine._paths(states[row : row + 1], mask[row : row + 1])
+                for token in texts[place, path]:
+                    expected = again.step(token.view(1, 1))
+                assert torch.allclose(logits[place, path], expected[0, 0], atol=0.02)
+
+
+def test_samples_follow_the_seed_and_not_the_number_asked_for() -> None:
+    decoder = int8(build(marian, ending=0.0))
+    states, mask = rows(3)
+    one, three = (decoder.decode(states, mask, Decoding(sample=True, n=n), [1, 2, 3]) for n in (1, 3))
+    assert ids_of(one) == [row[:1] for row in ids_of(three)]
+    assert len({tuple(text) for text in ids_of(three)[0]}) == 3
+    assert ids_of(one) == ids_of(decoder.decode(states, mask, Decoding(sample=True), [1, 2, 3]))
+    assert ids_of(one) != ids_of(decoder.decode(states, mask, Decoding(sample=True), [4, 5, 6]))
+
+
+def test_it_says_what_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = base_of(build(bart))
+    assert Int8Engine.why_not(base, CPU) is None
+    assert "family 't5'" in str(Int8Engine.why_not(build(t5).config.to_dict(), CPU))
+    assert "'tanh'" in str(Int8Engine.why_not(base | {"activation_function": "tanh"}, CPU))
+    assert "not on cuda" in str(Int8Engine.why_not(base, torch.device("cuda")))
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+    assert "VNNI" in str(Int8Engine.why_not(base, CPU))
+
+
+def test_a_base_without_an_end_marker_is_refused() -> None:
+    model = build(mbart)
+    with pytest.raises(LindaError, match="has no eos_token_id"):
+        Int8Engine(base_of(model) | {"eos_token_id": None}, {f"seq2seq.{n}": t for n, t in model.state_dict().items()})
+
+
+def test_transformers_is_not_imported() -> None:
+    code = "import sys, linda.engines.int8_engine; sys.exit('transformers' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
