@@ -126,7 +126,7 @@ class TextClassifier:
             loss.backward()
             optimizer.step()
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def predict_proba(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
         """The probability (N, C) of each of `classes_` for each text."""
         network = self._fitted()

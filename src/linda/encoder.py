@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from linda.errors import LindaError
+from linda.packing import pack
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -35,6 +36,10 @@ _LEARNING_RATES = {"all-minilm-l6-v2": 1e-4, "all-mpnet-base-v2": 3e-5, "bert-ba
 _SHORTEST_IN_GROUP = 0.8
 
 _TOKENS_IN_GROUP = 8192
+
+# So few tokens in all are not cut into groups but laid end to end, by encoders that are known to read them so.
+_TOKENS_TO_PACK = 512
+_PACKING_FAMILIES = ("bert", "mpnet", "roberta", "xlm-roberta")
 
 Tokens = dict[str, Tensor]  # one text, or one pair of texts: input_ids and, for some encoders, token_type_ids, (L,)
 
@@ -136,11 +141,31 @@ class SentenceEncoder(nn.Module):
             self._place_of_token = None
 
     def forward(self, rows: Sequence[Tokens]) -> Tensor:
-        """The vectors (B, d) of any number of texts, in their order, computed in groups of like length."""
+        """The vectors (B, d) of any number of texts, in their order: packed, or computed in groups of like length."""
+        if self.model.config.model_type in _PACKING_FAMILIES and sum(map(_length, rows)) <= _TOKENS_TO_PACK:
+            return self._packed_mean_states(rows)
         order = sorted(range(len(rows)), key=lambda row: _length(rows[row]), reverse=True)
         groups = _groups_of_like_length([rows[row] for row in order])
         vectors = torch.cat([self._mean_states(group) for group in groups])
         return vectors[torch.tensor(order).argsort().to(vectors.device)]
+
+    def _packed_mean_states(self, rows: Sequence[Tokens]) -> Tensor:
+        packed = pack(rows, self.tokenizer.pad_token_id)
+        # RoBERTa and its kin count positions from the one after the padding's.
+        padding_place = self.model.embeddings.position_embeddings.padding_idx
+        first = 0 if padding_place is None else padding_place + 1
+        inputs = {
+            **packed.values,
+            "input_ids": self._own_numbers(packed.values["input_ids"]),
+            "position_ids": packed.position + first,
+            "attention_mask": packed.attention_bias(),
+        }
+        inputs = {name: values.to(self.model.device) for name, values in inputs.items()}
+        return packed.mean_of_texts(self.model(**inputs).last_hidden_state)
+
+    def _own_numbers(self, ids: Tensor) -> Tensor:
+        """The numbers that the embeddings have for these tokens at present."""
+        return ids if self._place_of_token is None else self._place_of_token[ids]
 
     def _mean_states(self, rows: Sequence[Tokens]) -> Tensor:
         device = self.model.device
@@ -151,8 +176,7 @@ class SentenceEncoder(nn.Module):
             )
             for name in rows[0]
         }
-        if self._place_of_token is not None:
-            inputs["input_ids"] = self._place_of_token[inputs["input_ids"]]
+        inputs["input_ids"] = self._own_numbers(inputs["input_ids"])
         inputs = {name: values.to(device) for name, values in inputs.items()}
         lengths = torch.tensor([_length(row) for row in rows], device=device)
         mask = torch.arange(int(lengths.max()), device=device) < lengths[:, None]  # (B, L)
