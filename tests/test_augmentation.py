@@ -10,14 +10,17 @@ import pandas as pd
 import pytest
 
 import linda
+from linda import neighbours
 from linda.augmentation import Augmenter, augment
 from linda.errors import LindaError
 from linda.gates import Gates
 from linda.plan import Plan, PlanRow
-from splice import Splice, sentences, splice
+from splice import Shout, Splice, sentences, splice
+from tiny_encoder import save_tiny_bert
 
 TEXTS = sentences(8)
 RECORD = ["label_probs", "parent_a", "parent_b", "alpha", "method", "plan_seed"]
+NO_GATES = Gates(**dict.fromkeys(Gates.names(), False))
 QUICK: dict[str, Any] = {"method": Splice(), "ratio": "0.3-0.7"}
 
 
@@ -180,6 +183,35 @@ def test_the_plan_can_be_given() -> None:
 @pytest.mark.parametrize("batch_size", [1, 3, 128])
 def test_the_size_of_a_batch_changes_nothing(batch_size: int) -> None:
     assert augment(lists(), per_row=5, batch_size=batch_size, **QUICK) == augment(lists(), per_row=5, **QUICK)
+
+
+def test_new_rows_have_a_weight_where_one_was_asked_for() -> None:
+    rows = augment(lists(), weight=0.25, **QUICK)
+    assert [row["weight"] for row in rows] == [1.0] * 8 + [0.25] * 8
+    frame = augment(pd.DataFrame(lists()), weight=0.25, **QUICK)
+    dataset = augment(datasets.Dataset.from_dict(lists()), weight=0.25, **QUICK)
+    assert frame["weight"].tolist() == dataset["weight"][:] == [row["weight"] for row in rows]
+    assert list(frame.columns) == dataset.column_names == ["text", "label", "id", *RECORD, "weight"]
+    own = augment({**lists(), "weight": list(range(8))}, **QUICK)  # a column like any other, unless one is made
+    assert [row["weight"] for row in own] == [*range(8), *[None] * 8]
+    with pytest.raises(LindaError, match="a column 'weight' already"):
+        augment({**lists(), "weight": list(range(8))}, weight=0.5, **QUICK)
+
+
+def test_nearest_partners_are_found_by_the_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "NEIGHBOURS", 1)
+    monkeypatch.setattr(neighbours, "_BLOCK", 3)
+    texts = ["good good good", "bad bad bad", "", "good good good far", "bad bad bad far"]
+    data = {"text": texts, "label": [0, 1, 0, 0, 1]}
+    nearest = {"partners": "nearest", "encoder": save_tiny_bert(tmp_path / "bert"), "skip_empty": True}
+    with pytest.warns(UserWarning, match="1 rows without text"):
+        new = augment(data, only_new=True, gates=NO_GATES, **nearest, **QUICK)
+    assert [(row["parent_a"], row["parent_b"]) for row in new] == [(0, 3), (1, 4), (3, 0), (4, 1)]
+
+
+def test_methods_that_mix_nothing_look_for_no_partner() -> None:
+    rows = augment(lists(), method=Shout(), partners="nearest", encoder="nowhere", only_new=True)
+    assert [row["parent_a"] for row in rows] == list(range(8))
 
 
 def test_datasets_map_takes_an_augmenter() -> None:

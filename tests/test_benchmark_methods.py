@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from linda import neighbours
 from linda.augmentation import Augmenter
 from linda.benchmark import methods
 from linda.benchmark.methods import Models, NewRows, Policy, make_new_rows, parse_method
@@ -52,7 +53,7 @@ def test_methods_by_name_and_setting() -> None:
 
 def test_linda_is_what_linda_augment_does() -> None:
     policy = parse_method("linda").policy
-    for name in ("partners", "ratio", "raw_ratio", "labels", "temperature", "per_row"):
+    for name in ("partners", "ratio", "raw_ratio", "labels", "temperature", "per_row", "weight"):
         assert getattr(policy, name) == getattr(Augmenter(), name)
 
 
@@ -109,6 +110,7 @@ def test_labels_lie_between_the_parents() -> None:
 def test_policy_reaches_the_rows() -> None:
     assert len(made("eda+per_row=2")) == 8
     assert made("linda+weight=0.25").weight == 0.25
+    assert made("linda").weight == 1
     same = made("linda+partners=same+labels=interpolated").labels
     assert set(same.flatten()) == {0.0, 1.0}
 
@@ -127,7 +129,7 @@ def test_rows_that_the_teacher_doubts_are_left_out() -> None:
 
 
 def test_nearest_partners_are_the_most_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(methods, "_NEIGHBOURS", 1)
+    monkeypatch.setattr(neighbours, "NEIGHBOURS", 1)
     rows = Rows(["good good good", "bad bad bad", "good good good far", "bad bad bad far"], None, ROWS.labels, None)
     new = made("linda+partners=nearest+ratio=0.5+gates=false", rows, save_tiny_bert(tmp_path / "bert"))
     for text in new.texts:

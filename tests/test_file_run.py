@@ -263,3 +263,26 @@ def test_a_teacher_is_fine_tuned_once_and_kept_for_resuming(tmp_path: Path, monk
     new = [row for row in read(tmp_path / "out.jsonl") if row["method"] == "splice"]
     assert all(sum(row["label_probs"]) == pytest.approx(1, abs=1e-5) for row in new)
     assert len({tuple(row["label_probs"]) for row in new}) > 1
+
+
+def test_neighbours_are_found_once_and_kept_for_resuming(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [" ".join(Random(row).sample(WORDS, 6)) for row in range(20)]
+    source = write(tmp_path / "a.csv", [{"text": text, "label": row % 2} for row, text in enumerate(words)])
+    settings = {"partners": "nearest", "encoder": save_tiny_bert(tmp_path / "bert"), "batch_size": 5, "weight": 0.5}
+    run(source, tmp_path / "whole.jsonl", **settings)
+    append = file_run.Journal.append
+
+    def append_one(journal: Any, chunk: Any) -> None:
+        append(journal, chunk)
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file_run.Journal, "append", append_one)
+        with pytest.raises(KilledError):
+            run(source, tmp_path / "out.jsonl", **settings)
+    with monkeypatch.context() as patch:
+        patch.setattr("linda.neighbours.nearest_rows", lambda *_, **__: 1 / 0)
+        run(source, tmp_path / "out.jsonl", resume=True, **settings)
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert {row["weight"] for row in read(tmp_path / "out.jsonl")} == {1.0, 0.5}
+    assert not (tmp_path / "out.jsonl.journal").exists()

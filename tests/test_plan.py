@@ -40,9 +40,13 @@ def test_total_spreads_what_is_left_over_different_rows() -> None:
     assert set(make_plan(CODES, total=2).row.tolist()) < {0, 1, 2, 3, 4, 5}
 
 
+NEIGHBOURS = np.array([[1, 2], [0, 2], [0, 3], [4, 5], [3, 5], [3, 0], [-1, -1]], dtype=np.int32)
+
+
 @pytest.mark.parametrize("partners", PARTNERS)
 def test_no_row_meets_itself_or_a_row_that_is_left_out(partners: str) -> None:
-    plan = make_plan(CODES, partners=partners, per_row=200)
+    plan = make_plan(CODES, partners=partners, per_row=200, neighbours=NEIGHBOURS)
+    assert plan.partner.dtype == np.int64
     assert (plan.row != plan.partner).all()
     assert 6 not in plan.partner
     assert 6 not in plan.row
@@ -78,6 +82,16 @@ def test_stratified_partners_come_from_every_class_alike() -> None:
     lonely = partners_of(5, "stratified")  # its own class has nobody else
     assert 5 not in lonely
     assert lonely[3] + lonely[4] == pytest.approx(1 / 2, abs=0.03)
+
+
+def test_nearest_partners_are_the_neighbours_each_as_likely() -> None:
+    plan = make_plan(CODES, partners="nearest", per_row=2000, neighbours=NEIGHBOURS)
+    for row in range(6):
+        met, counts = np.unique(plan.partner[plan.row == row], return_counts=True)
+        assert set(met) == set(NEIGHBOURS[row])
+        assert counts.min() > 900
+    with pytest.raises(LindaError, match="need the neighbours"):
+        make_plan(CODES, partners="nearest")
 
 
 def test_classes_without_rows_are_never_drawn() -> None:

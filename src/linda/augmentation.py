@@ -3,6 +3,7 @@
 bigger = linda.augment(frame, text="text", label="label", per_row=2)
 """
 
+import math
 import sys
 import time
 import warnings
@@ -13,6 +14,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from linda import augmenters
 from linda.augmenters import Augmenter as Method
 from linda.errors import LindaError
@@ -21,7 +24,7 @@ from linda.frames import as_table, is_a, joined, joined_lists, known_classes
 from linda.gates import Gates, Seen
 from linda.generation import Chunk, Generator, LabelRule, NewRow, Tally
 from linda.labels import LabelName
-from linda.plan import NoPartnerError, Plan, make_plan
+from linda.plan import PARTNERS, NoPartnerError, Plan, make_plan
 from linda.records import new_columns
 from linda.summary import Summary
 from linda.teacher import fit_teacher, load_teacher
@@ -61,7 +64,7 @@ class Augmenter:
     # The plan: how many new rows, with which partners, at which ratios.
     per_row: int = 1
     total: int | None = None
-    partners: str = "any"  # any, same, different, stratified
+    partners: str = "any"  # any, same, different, stratified, nearest
     ratio: str = "uniform"  # uniform, beta:0.4, 0.5, 0.2-0.8
     seed: int = 0
     # The texts: LINDA's model and how it mixes, or another method.
@@ -72,8 +75,9 @@ class Augmenter:
     labels: str = "interpolated"  # interpolated, sharpened, predicted, measured, hard
     temperature: float = 0.5  # of sharpened labels
     teacher: Any = None  # of predicted labels: a folder or anything with predict_proba; None is fine-tuned first
-    encoder: str | Path | None = None  # that the teacher is fine-tuned from
+    encoder: str | Path | None = None  # that the teacher is fine-tuned from, and that sees which rows are nearest
     classes: Sequence[LabelName] | None = None  # the label set, where the data may not show all of it
+    weight: float = 1.0  # of a new row in training, beside 1 for an original; another than 1 is a column
     # What is kept.
     gates: Gates = field(default_factory=Gates)
     retries: int = 2  # how often a text that a gate stops is written again, by sampling
@@ -86,6 +90,10 @@ class Augmenter:
 
     def __post_init__(self) -> None:
         LabelRule(self.labels, self.temperature)  # a wrong mode or temperature is told at once
+        if self.partners not in PARTNERS:
+            raise LindaError(f"partners are {', '.join(PARTNERS)}; got {self.partners!r}")
+        if not 0 < self.weight < math.inf:
+            raise LindaError(f"the weight of new rows is {self.weight:g}; it must be above 0")
         for name, least in (("batch_size", 1), ("workers", 1), ("retries", 0)):
             if getattr(self, name) < least:
                 raise LindaError(f"{name} is {getattr(self, name)}; it must be at least {least}")
@@ -128,19 +136,31 @@ class Augmenter:
 
     def examples(self, table: Table, classes: Sequence[LabelName] | None = None) -> Examples:
         """The table, every row of it checked."""
+        if self.weight != 1 and "weight" in table.columns:
+            raise LindaError("the data has a column 'weight' already, which the new rows need; drop or rename it")
         classes = classes if self.classes is None else self.classes
         return read_examples(table, self.text, self.label, self.pair, skip_empty=self.skip_empty, classes=classes)
 
-    def plan(self, examples: Examples, first: int = 0) -> Plan:
+    def plan(self, examples: Examples, first: int = 0, neighbours: np.ndarray | None = None) -> Plan:
+        """neighbours: of partners `nearest`, if they are known already."""
         return make_plan(
             examples.labels.codes,
             per_row=self.per_row,
             total=self.total,
-            partners=self.partners,
+            partners=self.partners if self.mixes else "any",
             ratio=self.ratio,
             seed=self.seed,
             first=first,
+            neighbours=self.find_neighbours(examples) if neighbours is None else neighbours,
         )
+
+    def find_neighbours(self, examples: Examples) -> np.ndarray | None:
+        """None where partners are not the nearest, or a method has none."""
+        if self.partners != "nearest" or not self.mixes:
+            return None
+        from linda.neighbours import nearest_rows
+
+        return nearest_rows(examples, self.encoder, progress=self.progress)
 
     def find_teacher(self, examples: Examples) -> Any:
         """None where labels are not predicted."""
@@ -205,7 +225,7 @@ class Augmenter:
                 for chunk in with_progress(chunks, len(plan), self.progress):
                     rows += chunk.rows
                     tally += chunk.tally
-        return new_columns(examples, rows, self.method_name), tally
+        return new_columns(examples, rows, self.method_name, self.weight), tally
 
 
 def with_progress(chunks: Iterable[Chunk], total: int, progress: bool, start: int = 0) -> Iterator[Chunk]:

@@ -16,6 +16,8 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from linda import __version__
 from linda.augmentation import Augmenter, with_progress
 from linda.errors import LindaError
@@ -28,7 +30,7 @@ from linda.plan import Plan
 from linda.spool import Spool, write_spool
 from linda.summary import Summary
 from linda.tables import check_writable, find_format, read_table
-from linda.textio import display_name
+from linda.textio import atomic_path, display_name
 
 # Settings that say how a run works, not what it makes: they may change when it goes on.
 _FREE = ("batch_size", "workers", "progress")
@@ -66,7 +68,8 @@ def augment_file(
             examples = augmenter.examples(spool)
             for note in examples.notes:
                 on_note(note)
-            plan = augmenter.plan(examples) if plan is None else plan
+            if plan is None:
+                plan = augmenter.plan(examples, neighbours=_neighbours(augmenter, examples, journal))
             plan.check_fits(examples.labels.codes)
             _check_values(spool, output_format)
             _check_room(journal, len(plan) / len(spool))
@@ -78,6 +81,7 @@ def augment_file(
                 examples,
                 (row for chunk in journal.chunks() for row in chunk.rows),
                 method=augmenter.method_name,
+                weight=augmenter.weight,
                 only_new=augmenter.only_new,
             )
     return Summary(examples, tally, time.monotonic() - begun)
@@ -237,3 +241,14 @@ def _teacher(augmenter: Augmenter, examples: Examples, journal: Journal) -> Any:
     if not journal.teacher.exists():
         augmenter.find_teacher(examples).save(journal.teacher)
     return replace(augmenter, teacher=journal.teacher).find_teacher(examples)
+
+
+def _neighbours(augmenter: Augmenter, examples: Examples, journal: Journal) -> np.ndarray | None:
+    """Kept in the journal: the last digits of a likeness, by which neighbours may change, depend on the machine."""
+    if journal.neighbours.exists():
+        return np.asarray(np.load(journal.neighbours))
+    neighbours = augmenter.find_neighbours(examples)
+    if neighbours is not None:
+        with atomic_path(journal.neighbours) as part, part.open("wb") as file:
+            np.save(file, neighbours)
+    return neighbours

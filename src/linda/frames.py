@@ -61,7 +61,7 @@ def joined_lists(
     """Parallel lists; what new rows do not have is None."""
     rows = _kept(examples)
     originals = {name: [values[row] for row in rows] for name, values in data.items()}
-    originals |= {examples.label: _hard_labels(examples)} | original_columns(examples.labels, rows)
+    originals |= {examples.label: _hard_labels(examples)} | _original_columns(examples, rows, new)
     missing = [None] * len(new[examples.text])
     return {name: values + new.get(name, missing) for name, values in originals.items()}
 
@@ -103,7 +103,7 @@ def _joined_frames(
         return pd.DataFrame({name: pd.Series(values, dtype=types.get(name)) for name, values in columns.items()})
 
     types: dict[str, Any] = dict.fromkeys(("parent_a", "parent_b", "plan_seed"), "Int64")
-    types |= {"alpha": "float64", "label_probs": "object", "method": "str"}
+    types |= {"alpha": "float64", "label_probs": "object", "method": "str", "weight": "float64"}
     types |= {column: data[column].dtype for column in examples.text_columns}
     if examples.labels.soft is None:
         types[examples.label] = data[examples.label].dtype
@@ -116,7 +116,7 @@ def _joined_frames(
         # Whole numbers and booleans of columns that new rows do not have must not turn into floats and objects.
         others = [column for column in data.columns if column not in new]
         kept = kept.astype({column: _nullable(data[column].dtype) for column in others})
-        kept = pd.concat([kept, as_frame(original_columns(examples.labels, rows))], axis=1)
+        kept = pd.concat([kept, as_frame(_original_columns(examples, rows, new))], axis=1)
         nothing = {column: pd.Series([None] * len(result), dtype=kept[column].dtype) for column in others}
         result = pd.concat([kept, result.assign(**nothing)[kept.columns]], ignore_index=True)
     result.attrs["label_names"] = list(examples.labels.names)
@@ -160,6 +160,8 @@ def _joined_datasets(
         features[examples.label] = Value("int64" if isinstance(examples.labels.names[0], int) else "string")
     features |= dict.fromkeys(("parent_a", "parent_b", "plan_seed"), Value("int64"))
     features |= {"label_probs": List(Value("float64")), "alpha": Value("float64"), "method": Value("string")}
+    if "weight" in new:
+        features["weight"] = Value("float64")
 
     def as_dataset(columns: dict[str, list[Any]]) -> Dataset:
         return Dataset.from_dict(columns, features=Features({name: features[name] for name in columns}))
@@ -170,7 +172,7 @@ def _joined_datasets(
     kept = data.with_format(None)
     if len(rows) < len(data):
         kept = kept.select(rows.tolist())
-    record = original_columns(examples.labels, rows)
+    record = _original_columns(examples, rows, new)
     if examples.labels.soft is not None:
         kept = kept.remove_columns(examples.label)
         record[examples.label] = _hard_labels(examples)
@@ -181,6 +183,10 @@ def _joined_datasets(
 
 
 # --- all of them ----------------------------------------------------------------------------------------------
+
+
+def _original_columns(examples: Examples, rows: np.ndarray, new: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    return original_columns(examples.labels, rows, weighted="weight" in new)
 
 
 def _kept(examples: Examples) -> np.ndarray:

@@ -34,25 +34,26 @@ def write_joined(
     rows: Iterable[NewRow],
     *,
     method: str,
+    weight: float,
     only_new: bool,
 ) -> None:
     """The originals with all their columns, then the new rows. The names of the labels go with them: into the metadata
     of Parquet, else into `OUT.labels.json`."""
-    schema = _schema(spool, examples, only_new)
+    schema = _schema(spool, examples, only_new, weighted=weight != 1)
     if str(output) != "-" and file_format != "parquet":
         with atomic_writer(f"{output}.labels.json") as file:
             names = {"label": examples.label, "label_names": examples.labels.names}
             file.write(json.dumps(names, ensure_ascii=False) + "\n")
     with open_table(output, file_format, schema) as write:
         if not only_new:
-            for batch in _originals(spool, examples, schema):
+            for batch in _originals(spool, examples, schema, weighted=weight != 1):
                 write(batch)
         rest = iter(rows)
         while block := list(islice(rest, BLOCK)):
-            write(_as_batch(new_columns(examples, block, method), schema))
+            write(_as_batch(new_columns(examples, block, method, weight), schema))
 
 
-def _schema(spool: Spool, examples: Examples, only_new: bool) -> pa.Schema:
+def _schema(spool: Spool, examples: Examples, only_new: bool, *, weighted: bool) -> pa.Schema:
     own: list[pa.Field] = list(spool.schema)
     if only_new:
         own = [field for field in own if field.name in (*examples.text_columns, examples.label)]
@@ -60,16 +61,17 @@ def _schema(spool: Spool, examples: Examples, only_new: bool) -> pa.Schema:
         kind = pa.array(examples.labels.names).type
         own = [pa.field(field.name, kind) if field.name == examples.label else field for field in own]
     names = json.dumps(examples.labels.names, ensure_ascii=False)
-    return pa.schema([*own, *_RECORD_TYPES.items()], metadata={"label_names": names})
+    weight = [("weight", pa.float64())] if weighted else []
+    return pa.schema([*own, *_RECORD_TYPES.items(), *weight], metadata={"label_names": names})
 
 
-def _originals(spool: Spool, examples: Examples, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _originals(spool: Spool, examples: Examples, schema: pa.Schema, *, weighted: bool) -> Iterator[pa.RecordBatch]:
     labels, start = examples.labels, 0
     for batch in spool.batches():
         rows = start + np.flatnonzero(labels.codes[start : start + len(batch)] >= 0)
         kept = batch.take(pa.array(rows - start))
         columns: dict[str, Any] = dict(zip(kept.schema.names, kept.columns, strict=True))
-        columns |= original_columns(labels, rows)
+        columns |= original_columns(labels, rows, weighted=weighted)
         if labels.soft is not None:
             columns[examples.label] = [labels.names[code] for code in labels.codes[rows]]
         yield _as_batch(columns, schema)

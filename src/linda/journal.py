@@ -2,6 +2,7 @@
 
     run.json        the settings and the input that the run belongs to
     input.arrow     the input, so that any row can be read by its number
+    neighbours.npy  the rows most alike to each, if partners are the nearest
     teacher/        the teacher, if one was fine-tuned
     chunks.jsonl    one line for every stretch of the plan that is finished, in plan order
 
@@ -27,6 +28,7 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.input = folder / "input.arrow"
+        self.neighbours = folder / "neighbours.npy"
         self.teacher = folder / "teacher"
         self._run = folder / "run.json"
         self._chunks = folder / "chunks.jsonl"
@@ -104,7 +106,7 @@ class Journal:
             self._lock = None
 
     def _empty(self) -> None:
-        for path in (self._run, self.input, self._chunks):
+        for path in (self._run, self.input, self.neighbours, self._chunks):
             path.unlink(missing_ok=True)
             path.with_name(path.name + ".part").unlink(missing_ok=True)
         for folder in (self.teacher, self.teacher.with_name("teacher.part")):

@@ -5,8 +5,8 @@
     plan.save("plan.csv"); Plan.read("plan.csv") == plan
 
 A plan is a small table (row, partner, α, seed), 32 bytes per new row. It depends on the labels, the options
-and the seed alone. Row i is made from the i-th block of a counter-based random generator, so that it is the
-same however many rows follow it.
+and the seed alone, and on the texts where partners are the nearest. Row i is made from the i-th block of a
+counter-based random generator, so that it is the same however many rows follow it.
 """
 
 import csv
@@ -23,7 +23,7 @@ from linda.errors import LindaError
 from linda.rowfile import read_rows
 from linda.textio import atomic_writer, open_text
 
-PARTNERS = ("any", "same", "different", "stratified")
+PARTNERS = ("any", "same", "different", "stratified", "nearest")
 
 # Enough for a label, and short enough to read: α in the plan, in the output and in the label are one number.
 _RATIO_DECIMALS = 4
@@ -171,13 +171,15 @@ def make_plan(
     ratio: str = "uniform",
     seed: int = 0,
     first: int = 0,
+    neighbours: np.ndarray | None = None,
 ) -> Plan:
     """One new row for each row of the data, or `per_row`, or `total` in all.
 
     codes: (n,) the class of each row, −1 for rows that are left out of everything.
     partners: `any` other row; one of the `same` label; one of a `different` label; `stratified`: first a class,
-        each as likely as any other, then one of its rows.
+        each as likely as any other, then one of its rows; `nearest`: one of its `neighbours`.
     first: where in the random stream the plan begins; a plan of many parts gives each its own.
+    neighbours: (n, k) the rows that each may meet, of `linda.neighbours.nearest_rows`.
 
     New rows go round the data: one for every row, then the next for every row. What is left of `total` falls on
     rows drawn at random. A row without a partner of the kind asked for (the only one of its class) has none.
@@ -187,6 +189,8 @@ def make_plan(
     for name, value in (("per_row", per_row), ("total", total)):
         if value is not None and value < 1:
             raise LindaError(f"{name} is {value}; it must be at least 1")
+    if partners == "nearest" and neighbours is None:
+        raise LindaError("partners 'nearest' need the neighbours of each row; linda.neighbours finds them")
     if not 0 <= seed < 2**64:
         raise LindaError(f"the seed is {seed}; it must lie between 0 and 2⁶⁴ − 1")
     law = Ratio.parse(ratio)
@@ -195,9 +199,15 @@ def make_plan(
     count = total if total is not None else per_row * len(rows)
     words = _random_words(seed, first, count)  # (N, 4)
     row = _rounds(rows, count, seed)
+    u, v = _uniform(words[:, 0]), _uniform(words[:, 1])
+    if partners == "nearest":
+        assert neighbours is not None
+        partner = neighbours[row, (u * neighbours.shape[1]).astype(np.int64)].astype(np.int64)
+    else:
+        partner = classes.partners(row, partners, u, v)
     return Plan(
         row=row,
-        partner=classes.partners(row, partners, _uniform(words[:, 0]), _uniform(words[:, 1])),
+        partner=partner,
         alpha=law.draw(_uniform(words[:, 2]), seed, first),
         seed=(words[:, 3] >> np.uint64(32)).astype(np.int64),
     )

@@ -20,15 +20,11 @@ from linda.benchmark.tasks import Rows
 from linda.checkpoint import CONFIG_FILE
 from linda.classifier import TextClassifier
 from linda.config import LindaConfig
-from linda.encoder import SentenceEncoder
 from linda.errors import LindaError
 from linda.gates import Gates
 from linda.interpolator import EMBEDDED, Interpolator
 from linda.labels import MODES, LabelName, check_temperature
-from linda.plan import PARTNERS, Plan, Ratio
-
-# How many of its nearest neighbours a row may meet.
-_NEIGHBOURS = 5
+from linda.plan import PARTNERS, Ratio
 
 # λ ~ Beta(1, 1): uniform, as Guo et al. 2019.
 _MIXUP_BETA = 1.0
@@ -36,20 +32,20 @@ _MIXUP_BETA = 1.0
 
 @dataclass(frozen=True)
 class Policy:
-    """How new rows are made and used. The defaults are those of `linda augment`, but for `weight` and `keep`."""
+    """How new rows are made and used, by default as `linda augment` does; only `keep` it does not know."""
 
-    partners: str = Augmenter.partners  # any, same, different, stratified; or nearest: among the five most alike
+    partners: str = Augmenter.partners
     ratio: str = Augmenter.ratio
     raw_ratio: bool = Augmenter.raw_ratio
     labels: str = Augmenter.labels
     temperature: float = Augmenter.temperature
     per_row: int = Augmenter.per_row
     gates: bool = True
-    weight: float = 1.0  # of a new row in the loss, beside 1 for an original
+    weight: float = Augmenter.weight
     keep: float = 0.0  # new rows are left out where label and teacher share less than this
 
     def __post_init__(self) -> None:
-        for name, known in (("partners", (*PARTNERS, "nearest")), ("labels", MODES)):
+        for name, known in (("partners", PARTNERS), ("labels", MODES)):
             if getattr(self, name) not in known:
                 raise LindaError(f"{name} are {', '.join(known)}; got {getattr(self, name)!r}")
         Ratio.parse(self.ratio)
@@ -83,10 +79,10 @@ class Method:
 
 
 # A baseline's own way: one new row for each row, with its parent's label.
-_BASELINE = Policy(labels="interpolated", per_row=1)
+_BASELINE = Policy(labels="interpolated", per_row=1, weight=1.0)
 
 # Appendix C: the paper's partners, ratios and labels; `measured` is our own.
-_PAPER = Policy("any", "uniform", raw_ratio=True, labels="interpolated", temperature=0.5, per_row=1)
+_PAPER = Policy("any", "uniform", raw_ratio=True, labels="interpolated", temperature=0.5, per_row=1, weight=1.0)
 _CALIBRATED = replace(_PAPER, raw_ratio=False)
 
 _METHODS = {
@@ -206,12 +202,14 @@ def make_new_rows(
         pair=None if rows.pairs is None else "pair",
         method=_load(method.augmenter, models, policy.raw_ratio),
         per_row=policy.per_row,
-        partners="any" if policy.partners == "nearest" else policy.partners,
+        partners=policy.partners,
         ratio=policy.ratio,
         labels=policy.labels,
         temperature=policy.temperature,
         teacher=teacher,
+        encoder=encoder,
         classes=classes,
+        weight=policy.weight,
         gates=gates,
         seed=seed,
         only_new=True,
@@ -219,10 +217,7 @@ def make_new_rows(
     data: dict[str, list[Any]] = {"text": rows.texts, "label": rows.labels}
     if rows.pairs is not None:
         data["pair"] = rows.pairs
-    plan = None
-    if policy.partners == "nearest":
-        plan = _nearest_plan(augmenter, data, rows, encoder)
-    made = augmenter.augment(data, plan)
+    made = augmenter.augment(data)
     labels = np.array([row["label_probs"] for row in made]).reshape(len(made), len(classes))
     texts = [row["text"] for row in made]
     pairs = None if rows.pairs is None else [row["pair"] for row in made]
@@ -256,26 +251,3 @@ def _load(name: str, models: Models, raw: bool) -> augmenters.Augmenter:
 def _interpolator(model: str | None) -> Interpolator:
     """One copy in memory, for all methods that use it."""
     return Interpolator.from_pretrained(model)
-
-
-def _nearest_plan(augmenter: Augmenter, data: dict[str, list[Any]], rows: Rows, encoder: str | Path | None) -> Plan:
-    """The plan with each partner replaced by one of the row's nearest neighbours, as an encoder sees them."""
-    from linda.frames import as_table
-
-    plan = augmenter.plan(augmenter.examples(as_table(data)))
-    nearest = _nearest(rows, encoder)  # (n, k)
-    return replace(plan, partner=nearest[plan.row, plan.seed % nearest.shape[1]])
-
-
-def _nearest(rows: Rows, encoder: str | Path | None) -> np.ndarray:
-    import torch
-
-    model = SentenceEncoder.from_pretrained(encoder).eval()
-    with torch.no_grad():
-        vectors = torch.nn.functional.normalize(model(model.tokenize(rows.texts, rows.pairs)))
-    nearest = []
-    for block in torch.arange(len(rows)).split(1024):  # all likenesses of a large set at once would fill the memory
-        likeness = vectors[block] @ vectors.T
-        likeness[torch.arange(len(block)), block] = -torch.inf  # a row is not its own neighbour
-        nearest.append(likeness.topk(min(_NEIGHBOURS, len(rows) - 1)).indices)
-    return torch.cat(nearest).numpy()
