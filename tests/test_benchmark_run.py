@@ -12,6 +12,7 @@ from linda.benchmark.protocol import Protocol
 from linda.benchmark.rate import RATES, search_rate
 from linda.benchmark.run import CELLS, make_grid, run_grid
 from linda.benchmark.tasks import OwnTask
+from linda.classifier import TextClassifier
 from linda.errors import LindaError
 from tiny_encoder import save_tiny_bert
 
@@ -143,3 +144,25 @@ def test_rates_are_compared_on_training_rows(source: OwnTask, settings: Settings
     cells = list(read_cells(tmp_path / "rates" / "0.0001" / CELLS))
     assert {cell["settings"]["on"] for cell in cells} == {"validation"}
     assert {cell["method"] for cell in cells} == {"vanilla"}
+    other = tmp_path / "rates" / "0.0001" / CELLS / "other.json"  # of a search over more tasks, in the same folder
+    other.write_text(json.dumps({**cells[0], "accuracy": 1000.0}))
+    assert search_rate([source], [Protocol(shots=4)], settings, tmp_path, workers=1, progress=False) == accuracy
+
+
+def test_methods_of_a_seed_share_their_teacher(
+    source: OwnTask, settings: Settings, tiny_model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits = []
+    fit = TextClassifier.fit
+
+    def counted(self: TextClassifier, texts: Any, *more: Any, **settings: Any) -> TextClassifier:
+        fits.append(len(texts))
+        return fit(self, texts, *more, **settings)
+
+    monkeypatch.setattr(TextClassifier, "fit", counted)
+    with_model = replace(settings, epochs=2, models=Models(linda=str(tiny_model_folder)))
+    for method in ("eda+keep=0.1", "eda+labels=predicted"):
+        run_cell(Cell(source, Protocol(shots=4), parse_method(method), seed=0), with_model)
+    assert len(fits) == 3  # one teacher, two students
+    run_cell(Cell(source, Protocol(shots=4), parse_method("eda+keep=0.1"), seed=1), with_model)
+    assert len(fits) == 5

@@ -46,7 +46,8 @@ def test_an_unknown_encoder_has_its_rate_searched(files: Path, encoder: str) -> 
     result = own(files, "--methods", "vanilla", "--shots", "3", "--seeds", "1", "--epochs", "1", "--encoder", encoder)
     assert result.exit_code == 0, result.output
     assert "is used" in result.stderr
-    assert len(list((files / "out" / "rates").iterdir())) == 4
+    accuracy = (files / "out" / "rates" / "accuracy.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in accuracy] == ["learning_rate", "1e-05", "3e-05", "0.0001", "0.0003"]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import math
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -80,9 +80,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     parts = split(task, cell.domain, settings.on, settings.test_size)
     rows = draw(task, parts.pool, cell.protocol, cell.seed)
 
-    def fit_teacher() -> TextClassifier:
-        return _fit(cell, settings, task.classes, rows, None)
-
+    fit_teacher = partial(_fit_teacher, replace(cell, method=Method("vanilla")), settings)
     new = make_new_rows(cell.method, rows, task.classes, settings.models, settings.encoder, fit_teacher, seed=cell.seed)
     made = time.perf_counter()
     classifier = _fit(cell, settings, task.classes, rows, new)
@@ -113,8 +111,16 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=1)
+def _fit_teacher(cell: Cell, settings: Settings) -> TextClassifier:
+    """Trained on the originals alone. The methods of a seed come one after the other and share it."""
+    task = cell.task.load()
+    pool = split(task, cell.domain, settings.on, settings.test_size).pool
+    return _fit(cell, settings, task.classes, draw(task, pool, cell.protocol, cell.seed), None)
+
+
 def _fit(cell: Cell, settings: Settings, classes: list[LabelName], rows: Rows, new: NewRows | None) -> TextClassifier:
-    """Originals and new rows (None: a teacher, on the originals alone), for the number of updates that is due."""
+    """Originals and new rows (None: the originals alone), for the number of updates that is due."""
     new_texts = [] if new is None else new.texts
     batch = settings.batch(cell.protocol)
     counted = 2 * len(rows) if settings.match == "steps" else len(rows) + len(new_texts)
@@ -152,13 +158,21 @@ def write_cell(folder: Path, cell: Cell, result: dict[str, Any]) -> None:
 
 
 def read_cells(folder: Path) -> Iterator[dict[str, Any]]:
-    for path in sorted(folder.glob("*.json")):
-        try:
-            yield json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise LindaError(
-                f"{path} is no result of linda bench ({error}); delete it, and it is computed again"
-            ) from error
+    return map(_read, sorted(folder.glob("*.json")))
+
+
+def read_cell(folder: Path, cell: Cell) -> dict[str, Any]:
+    return _read(folder / cell.file_name)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise LindaError(
+            f"{path} is no result of linda bench ({error}); delete it, and it is computed again"
+        ) from error
+    return result
 
 
 def is_done(folder: Path, cell: Cell, settings: Settings) -> bool:
@@ -166,7 +180,7 @@ def is_done(folder: Path, cell: Cell, settings: Settings) -> bool:
     path = folder / cell.file_name
     if not path.exists():
         return False
-    found = json.loads(path.read_text(encoding="utf-8"))
+    found = read_cell(folder, cell)
     known = found["settings"] | (found["policy"] or {})
     for name, value in (settings.record(cell.method) | (cell.method.record() or {})).items():
         if (there := known.get(name)) != value:

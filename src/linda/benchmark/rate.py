@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
-from linda.benchmark.cells import Settings, read_cells
+from linda.benchmark.cells import Settings, read_cell
 from linda.benchmark.methods import parse_method
 from linda.benchmark.protocol import Protocol
 from linda.benchmark.run import CELLS, make_grid, run_grid
 from linda.benchmark.tasks import TaskSource
+from linda.textio import atomic_writer
 
+FOLDER = "rates"
 RATES = (1e-5, 3e-5, 1e-4, 3e-4)
 
 _SEEDS = (0, 1)
@@ -27,12 +29,18 @@ def search_rate(
     workers: int = 2,
     progress: bool = True,
 ) -> dict[float, float]:
-    """The mean accuracy of each rate over all tasks and protocols. The cells are kept in `output`/rates."""
+    """The mean accuracy of each rate over all tasks and protocols: also in `output`/rates/accuracy.csv.
+
+    The cells are kept beside it: a search that was stopped goes on where it was.
+    """
     accuracy = {}
     for rate in RATES:
-        folder = output / "rates" / f"{rate:g}"
+        folder = output / FOLDER / f"{rate:g}"
         tried = replace(settings, learning_rate=rate, on="validation", test_size=_TEST_ROWS)
         cells = make_grid(tasks, protocols, [parse_method("vanilla")], _SEEDS, tried)
         run_grid(cells, tried, folder, workers, progress)
-        accuracy[rate] = mean(cell["accuracy"] for cell in read_cells(folder / CELLS))
+        accuracy[rate] = mean(read_cell(folder / CELLS, cell)["accuracy"] for cell in cells)
+    with atomic_writer(output / FOLDER / "accuracy.csv") as file:
+        file.write("learning_rate,accuracy\n")
+        file.writelines(f"{rate:g},{found:.3f}\n" for rate, found in accuracy.items())
     return accuracy

@@ -35,7 +35,7 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
     "--profile",
     type=click.Choice(["laptop", "paper"]),
     default="laptop",
-    help="laptop: MiniLM, at most 2,500 training and 2,000 test rows. paper: BERT-base and all rows.",
+    help="laptop: MiniLM, at most 2,500 training and 2,000 test rows, 128 tokens. paper: BERT-base, all rows.",
 )
 @click.option("--tasks", help="Tasks by name, as trec-coarse,sst2; an unknown name lists them.")
 @click.option(
@@ -58,7 +58,9 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
     help="steps (default): all methods train equally long. epochs: more rows, more updates, as in the paper.",
 )
 @click.option(
-    "--max-length", type=click.IntRange(min=8), help="Tokens of a text that the encoder reads; 256 by default."
+    "--max-length",
+    type=click.IntRange(min=8),
+    help="Tokens of a text that the encoder reads; 256 by default, 128 with --paper on a laptop.",
 )
 @click.option("--model", help="LINDA model: folder or hub name; the embedded one by default.")
 @click.option("--masked-model", help="Masked language model of ssmba; the LINDA model by default.")
