@@ -14,8 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from linda.base import cut_base
-from linda.calibration import fit_calibration
-from linda.checkpoint import save_config
+from linda.calibration import calibrate
 from linda.corpus import read_sentences
 from linda.errors import LindaError
 from linda.interpolator import EMBEDDED, Interpolator
@@ -65,15 +64,12 @@ def make(marian: Path, corpus: Path, work: Path, steps: int | None, output: Path
 def ship(trained: Path, held_out: list[Path], output: Path) -> None:
     """Stores the weights in 8 bits and calibrates what is stored: rounding moves the ratios a little."""
     LindaModel.from_pretrained(trained).save_pretrained(output, bits=8)
-    interpolator = Interpolator.from_pretrained(output, engine="torch")
     pairs = [
         pair
         for path in held_out
         for pair in draw_pairs(islice(read_sentences(str(path)), 2 * CALIBRATION_PAIRS), CALIBRATION_PAIRS)
     ]
-    config = interpolator.model.config
-    config.calibration = fit_calibration(interpolator, pairs, progress=True)
-    save_config(config, output)
+    calibrate(Interpolator.from_pretrained(output), output, pairs, progress=True)
 
 
 if __name__ == "__main__":

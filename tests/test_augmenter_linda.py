@@ -10,9 +10,7 @@ A, B = ["the cat sat", "who is the man"], ["a dog ran in the city", "where was t
 
 @pytest.fixture(scope="module")
 def interpolator(tiny_model: LindaModel) -> Interpolator:
-    from linda import engines
-
-    return Interpolator(tiny_model, engines.load("torch", tiny_model))
+    return Interpolator.of(tiny_model, "torch")
 
 
 def test_the_same_as_the_interpolator(interpolator: Interpolator) -> None:
@@ -22,7 +20,7 @@ def test_the_same_as_the_interpolator(interpolator: Interpolator) -> None:
 
 
 def test_raw_reaches_the_model(interpolator: Interpolator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpolator.model.config, "calibration", [(0.0, 0.0), (0.5, 0.9), (1.0, 1.0)])
+    monkeypatch.setattr(interpolator.config, "calibration", [(0.0, 0.0), (0.5, 0.9), (1.0, 1.0)])
     half = Linda(interpolator).texts(A, B, [0.5, 0.5], [0, 0])
     assert half == Linda(interpolator, raw=True).texts(A, B, [0.9, 0.9], [0, 0])
 

@@ -1,5 +1,5 @@
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,13 +18,22 @@ class _Exchange:
     """An engine for a language in which cats are dogs: there and back is the text itself."""
 
     name = "exchange"
+    device = torch.device("cpu")
 
     def __init__(self, model: LindaModel) -> None:
         self._model = model
         self.heard: list[str] = []
 
+    def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return ids[..., None].float()
+
     def decode(
-        self, states: torch.Tensor, mask: torch.Tensor, decoding: Decoding, seeds: Sequence[int]
+        self,
+        states: torch.Tensor,
+        mask: torch.Tensor,
+        decoding: Decoding,
+        seeds: Sequence[int],
+        pieces: Sequence[Collection[int]] | None = None,
     ) -> list[list[Hypothesis]]:
         texts = self._model.detokenize(states[..., 0].long())
         self.heard += texts
@@ -40,7 +49,6 @@ def test_a_text_goes_through_both_models(tiny_base_folder: Path, monkeypatch: py
         return loaded[-1]
 
     monkeypatch.setattr(engines, "load", engine)
-    monkeypatch.setattr(LindaModel, "encode", lambda self, input_ids, attention_mask: input_ids[..., None].float())
     method = BackTranslation(tiny_base_folder, tiny_base_folder)
     assert method.texts(TEXTS, None, None, [1, 2, 3]) == TEXTS
     assert [TEXTS[0] in engine.heard for engine in loaded] == [True, False]

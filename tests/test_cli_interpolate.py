@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner, Result
 
 from linda.cli import main
+from linda.engines.int8_engine import Int8Engine
 from linda.interpolator import Interpolator
 
 A, B = "the cat sat on the old red river.", "where is the small city?"
@@ -80,7 +82,7 @@ def test_candidates_and_decoding_settings_reach_the_model(run, linda: Interpolat
 
 def test_raw(run, linda: Interpolator, monkeypatch: pytest.MonkeyPatch) -> None:
     uncalibrated = linda.mix(A, B, 0.5)
-    monkeypatch.setattr(linda.model.config, "calibration", [(0.0, 0.0), (0.5, 1.0), (1.0, 1.0)])
+    monkeypatch.setattr(linda.config, "calibration", [(0.0, 0.0), (0.5, 1.0), (1.0, 1.0)])
     assert run(A, B, "--alpha", "0.5").stdout == linda.mix(A, B, 1.0) + "\n"
     assert run(A, B, "--alpha", "0.5", "--raw").stdout == uncalibrated + "\n"
 
@@ -151,7 +153,6 @@ def assert_one_line(result: Result, words: str) -> None:
         ([A, B, "--seed", "-1"], "seed is -1"),
         ([A, B, "--batch-tokens", "0"], "batch_tokens=0"),
         ([A, B, "--device", "abacus"], "device 'abacus'"),
-        ([A, B, "--engine", "steam"], "'steam'"),
     ],
 )
 def test_a_mistake_is_one_line(run, arguments: list[str], words: str) -> None:
@@ -177,7 +178,7 @@ def test_a_folder_that_is_no_model_is_one_line(run, tmp_path: Path, tiny_base_fo
     assert_one_line(run(A, B, model=tiny_base_folder), "not a LINDA model")
 
 
-@pytest.mark.parametrize("damage", ["cut", "garbage", "missing", "tokenizer"])
+@pytest.mark.parametrize("damage", ["cut", "garbage", "missing", "tokenizer", "layers"])
 def test_damaged_model_is_one_line(run, tmp_path: Path, tiny_model_folder: Path, damage: str) -> None:
     for file in tiny_model_folder.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
@@ -188,9 +189,12 @@ def test_damaged_model_is_one_line(run, tmp_path: Path, tiny_model_folder: Path,
         weights.write_bytes(b"\xff" * 1000)
     elif damage == "missing":
         weights.unlink()
+    elif damage == "layers":
+        config = tmp_path / "config.json"
+        config.write_text(config.read_text().replace('"encoder_layers": 1', '"encoder_layers": 2'))
     else:
         (tmp_path / "tokenizer.json").write_text("{}")
-    name = "tokenizer" if damage == "tokenizer" else "model.safetensors"
+    name = {"tokenizer": "tokenizer", "layers": "does not fit config.json"}.get(damage, "model.safetensors")
     assert_one_line(run(A, B, model=tmp_path), name)
 
 
@@ -207,6 +211,32 @@ def test_mistakes_are_told_before_torch_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "[]\n")
+
+
+def test_the_fast_engine_answers_without_transformers(tiny_model_folder: Path) -> None:
+    """Which takes longer to import than everything else takes together."""
+    why_not = Int8Engine.why_not({"model_type": "marian", "activation_function": "swish"}, torch.device("cpu"))
+    if why_not is not None:
+        pytest.skip(why_not)
+    command = ["interpolate", A, B, "--model", str(tiny_model_folder), "--device", "cpu"]
+    code = (
+        f"import sys; from linda.cli import main; main({command}, standalone_mode=False)\n"
+        "heavy = {'transformers', 'huggingface_hub', 'accelerate', 'datasets', 'pandas', 'pyarrow', 'scipy', 'sympy'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    text, heavy = done.stdout.splitlines()
+    assert text == Interpolator.from_pretrained(tiny_model_folder, device="cpu", engine="int8").mix(A, B)
+    assert heavy == "[]"
+
+
+def test_an_engine_that_cannot_run_is_one_line_with_the_way_out(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Int8Engine, "why_not", staticmethod(lambda base, device: "this processor is of wood"))
+    assert_one_line(
+        run(A, B, "--engine", "int8"), "this processor is of wood; take the one that always does (--engine torch)"
+    )
+    assert run(A, B, "--engine", "torch").exit_code == 0
+    assert "'auto', 'int8', 'torch'" in run(A, B, "--engine", "steam").stderr
 
 
 def test_help_needs_no_heavy_import() -> None:

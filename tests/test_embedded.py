@@ -55,7 +55,7 @@ def test_between_the_ends_it_writes_neither_text_and_words_of_both(linda: Interp
 
 
 def test_its_ratio_is_calibrated(linda: Interpolator) -> None:
-    assert linda.model.config.calibration != RAW
+    assert linda.config.calibration != RAW
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,7 @@ def test_its_ratio_is_calibrated(linda: Interpolator) -> None:
     ],
 )
 def test_no_character_is_lost_in_the_tokenizer(linda: Interpolator, text: str) -> None:
-    model = linda.model
-    assert model.detokenize(model.tokenize([text])["input_ids"]) == [text]
+    assert linda.tokens.texts([linda.tokens.ids(text)]) == [text]
 
 
 def test_it_answers_without_hub_and_base(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The torch engine against `transformers`' own generate, and what it promises beyond it."""
 
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -19,7 +18,9 @@ from transformers import (
 from transformers.modeling_outputs import BaseModelOutput
 
 from linda.decoding import Decoding, Frame, Hypothesis
-from linda.engines import batches, load, paths
+from linda.engines import batches, choose, paths
+from linda.engines.int8_engine import Int8Engine
+from linda.engines.torch_engine import TorchEngine
 from linda.errors import LindaError
 
 VOCABULARY, WIDTH, LONGEST = 60, 16, 12
@@ -104,7 +105,7 @@ def rows(count: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def engine(model: PreTrainedModel):
-    return load("torch", SimpleNamespace(seq2seq=model))
+    return TorchEngine(model)
 
 
 def reference(model: PreTrainedModel, states: torch.Tensor, mask: torch.Tensor, decoding: Decoding) -> list[list[int]]:
@@ -351,9 +352,35 @@ def test_a_batch_too_large_for_the_device_is_halved(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_unknown_engine_is_named_with_the_known_ones() -> None:
-    with pytest.raises(LindaError, match="'warp' is not known: take one of auto, torch"):
-        load("warp", SimpleNamespace(seq2seq=build(marian)))
-    assert load("auto", SimpleNamespace(seq2seq=build(marian))).name == "torch"
+    with pytest.raises(LindaError, match="'warp' is not known: take one of auto, int8, torch"):
+        choose("warp", {}, torch.device("cpu"))
+
+
+class TestChoice:
+    """Which engine "auto" is, and what is told where one that was asked for cannot run."""
+
+    def test_auto_is_the_fast_engine_where_it_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Int8Engine, "why_not", staticmethod(lambda base, device: None))
+        assert choose("auto", {}, torch.device("cpu")) == choose("int8", {}, torch.device("cpu")) == "int8"
+        assert choose("torch", {}, torch.device("cpu")) == "torch"
+
+    def test_auto_is_torch_where_it_does_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Int8Engine, "why_not", staticmethod(lambda base, device: "the moon is full"))
+        assert choose("auto", {}, torch.device("cpu")) == "torch"
+        with pytest.raises(LindaError, match=r"int8 cannot run here: the moon is full; .*--engine torch"):
+            choose("int8", {}, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_states_are_those_of_the_models_own_encoder(family) -> None:
+    model = build(family).train()  # an engine drops nothing out, whatever the model is about
+    ids = torch.randint(3, VOCABULARY, (3, 7), generator=torch.Generator().manual_seed(0))
+    mask = (torch.arange(7) < torch.tensor([[7], [3], [1]])).long()
+    states = engine(model).encode(ids, mask)
+    assert model.training
+    with torch.no_grad():
+        expected = model.eval().get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
+    torch.testing.assert_close(states[mask.bool()], expected[mask.bool()])
 
 
 def test_a_model_that_attends_in_its_own_way_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

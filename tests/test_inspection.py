@@ -10,6 +10,7 @@ from linda.inspection.conditions import measure_conditions
 from linda.inspection.figures import draw_figures
 from linda.inspection.path import GRID, Decoded, is_monotone, measure_middle, measure_path, straightness
 from linda.inspection.report import Fluency
+from linda.tokens import Tokens
 
 PAIRS = [
     ("the old cat sat on a small city.", "who saw what where is red and in of was"),
@@ -21,12 +22,13 @@ class WordCutter:
     """Stands in for an interpolator: the first words of a, then the last of b, in proportion to the ratio mixed."""
 
     def __init__(self, model):
-        self.model = model
+        self.config = model.config
+        self.tokens = Tokens.of(model)
         self.calls = []
 
     def mix(self, a, b, alpha, *, raw, seed, progress):
         self.calls.append(raw)
-        knots = [(0, 0), (1, 1)] if raw else self.model.config.calibration
+        knots = [(0, 0), (1, 1)] if raw else self.config.calibration
         return [self._cut(*row, knots) for row in zip(a, b, alpha, strict=True)]
 
     @staticmethod
@@ -38,19 +40,19 @@ class WordCutter:
 
 @pytest.fixture(scope="module")
 def inspection(tiny_model):
-    return inspect_model(WordCutter(tiny_model), PAIRS, with_raw=True)
+    return inspect_model(WordCutter(tiny_model), tiny_model, PAIRS, with_raw=True)
 
 
 def test_pairs_are_decoded_once_for_all_measures(tiny_model):
     interpolator = WordCutter(tiny_model)
-    inspect_model(interpolator, PAIRS)
+    inspect_model(interpolator, tiny_model, PAIRS)
     assert interpolator.calls == [False]
 
 
 def test_path_by_hand(tiny_model):
     pairs = [("cat dog", "man woman"), ("red old", "city river")]
     texts = {alpha: ["cat woman.", "red old"] for alpha in GRID}
-    point = measure_path(tiny_model, pairs, Decoded(texts, raw=True, seconds=1.0))[5]
+    point = measure_path(WordCutter(tiny_model), pairs, Decoded(texts, raw=True, seconds=1.0))[5]
     assert point.alpha == point.mixed == 0.5
     assert point.precision_a == pytest.approx((1 / 2 + 1) / 2)
     assert point.precision_b == pytest.approx((1 / 2 + 0) / 2)
@@ -68,7 +70,7 @@ def test_the_calibrated_path_mixes_what_the_model_says(tiny_model):
     before, config.calibration = config.calibration, [(0.0, 0.0), (0.5, 0.8), (1.0, 1.0)]
     try:
         texts = {alpha: ["x", "y"] for alpha in GRID}
-        points = measure_path(tiny_model, PAIRS, Decoded(texts, raw=False, seconds=1.0))
+        points = measure_path(WordCutter(tiny_model), PAIRS, Decoded(texts, raw=False, seconds=1.0))
     finally:
         config.calibration = before
     assert points[5].mixed == pytest.approx(0.8)

@@ -3,7 +3,7 @@
 import copy
 import itertools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from linda.decoding import Decoding, Hypothesis
 from linda.errors import LindaError
 from linda.interpolator import Interpolator
 from linda.model import LindaModel
+from linda.tokens import Tokens
 
 A = ["the cat sat on the old red river.", "who is the man?", "a dog ran in the city.", "what is a woman?"]
 B = ["where is the small city?", "a woman saw the river and the old man.", "the cat.", "the dog and a cat sat."]
@@ -23,20 +24,27 @@ ALPHA = [0.0, 0.3, 0.5, 1.0]
 
 @pytest.fixture(scope="module")
 def linda(tiny_model_folder: Path) -> Interpolator:
-    return Interpolator.from_pretrained(tiny_model_folder, device="cpu")
+    return Interpolator.from_pretrained(tiny_model_folder, device="cpu", engine="torch")
 
 
 class ReadBack:
-    """An engine for states that are one-hot token ids: writes at each position the id that weighs most."""
+    """A perfect model: its states are one-hot token ids, and it writes at each position the id that weighs most."""
 
     name = "read-back"
+    device = torch.device("cpu")
 
-    def __init__(self) -> None:
+    def __init__(self, vocabulary: int) -> None:
+        self.vocabulary = vocabulary
         self.seeds: list[int] = []
+        self.pieces: list[Collection[int]] = []
         self.rows = 0
 
-    def decode(self, states, mask, decoding: Decoding, seeds) -> list[list[Hypothesis]]:
+    def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.one_hot(ids, self.vocabulary).float()
+
+    def decode(self, states, mask, decoding: Decoding, seeds, pieces) -> list[list[Hypothesis]]:
         self.seeds += seeds
+        self.pieces += pieces
         self.rows += len(states)
         ids = states.argmax(dim=-1)
         return [[Hypothesis(row[real.bool()].tolist(), 0.0)] * decoding.n for row, real in zip(ids, mask, strict=True)]
@@ -44,10 +52,9 @@ class ReadBack:
 
 @pytest.fixture
 def copier(tiny_model: LindaModel) -> Interpolator:
-    """A perfect model: its states are the tokens themselves, so what it reads it can write."""
-    model = copy.copy(tiny_model)
-    model.encode = lambda ids, mask: torch.nn.functional.one_hot(ids, len(model.tokenizer)).float()
-    return Interpolator(model, ReadBack())
+    """What it reads it can write. Its settings are its own: a test may change them."""
+    engine = ReadBack(len(tiny_model.tokenizer))
+    return Interpolator(copy.copy(tiny_model.config), Tokens.of(tiny_model), tiny_model.converter, engine)
 
 
 def test_strings_give_a_string_and_lists_a_list(linda: Interpolator) -> None:
@@ -81,24 +88,24 @@ def test_same_texts_at_any_batch_size(linda: Interpolator, settings: dict) -> No
 
 
 def test_each_distinct_text_is_encoded_once(copier: Interpolator, monkeypatch: pytest.MonkeyPatch) -> None:
-    encode, encoded = copier.model.encode, []
+    encode, encoded = copier.engine.encode, []
 
     def counting(ids, mask):
         encoded.extend(row[real.bool()].tolist() for row, real in zip(ids, mask, strict=True))
         return encode(ids, mask)
 
-    monkeypatch.setattr(copier.model, "encode", counting)
+    monkeypatch.setattr(copier.engine, "encode", counting)
     ladder = [step / 10 for step in range(11)]
     rows = list(itertools.product(A, B, ladder))
     # Chunks of one row each: what the first ones encoded is still known to the last.
     copier.mix(*(list(column) for column in zip(*rows, strict=True)), batch_tokens=1)
-    assert sorted(map(tuple, encoded)) == sorted(copier._ids(text) for text in A + B)
+    assert sorted(map(tuple, encoded)) == sorted(copier.tokens.ids(text) for text in A + B)
 
 
 def test_what_is_remembered_is_bounded(copier: Interpolator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_REMEMBERED_TOKENS", 30)
-    encoded = module._EncodedTexts(copier.model, batch_tokens=64)
-    texts = [copier._ids(text) for text in A + B]
+    encoded = module._EncodedTexts(copier.engine, pad=0, batch_tokens=64)
+    texts = [copier.tokens.ids(text) for text in A + B]
     for text in texts:
         assert encoded([text])[text].argmax(dim=-1).tolist() == list(text)
         assert sum(map(len, encoded._states)) <= 30
@@ -107,12 +114,17 @@ def test_what_is_remembered_is_bounded(copier: Interpolator, monkeypatch: pytest
     assert set(encoded(texts)) == set(texts)  # more than is remembered may be asked for at once
 
 
-def test_padding_does_not_show_in_states(linda: Interpolator) -> None:
+def test_padding_does_not_show_in_states(linda: Interpolator, tiny_model: LindaModel) -> None:
     with torch.inference_mode():
-        together = module._EncodedTexts(linda.model, 4096)([linda._ids(text) for text in A])
+        together = module._EncodedTexts(linda.engine, 0, 4096)([linda.tokens.ids(text) for text in A])
         for text in A:
-            alone = linda.model.encode(**linda.model.tokenize([text]))[0]
-            torch.testing.assert_close(together[linda._ids(text)], alone)
+            alone = tiny_model.encode(**tiny_model.tokenize([text]))[0]
+            torch.testing.assert_close(together[linda.tokens.ids(text)], alone)
+
+
+def test_the_engine_is_told_the_pieces_of_both_texts(copier: Interpolator) -> None:
+    copier.mix(A[0], B[0], 0.5)
+    assert [set(row) for row in copier.engine.pieces] == [{*copier.tokens.ids(A[0]), *copier.tokens.ids(B[0])}]
 
 
 def test_no_global_random_state_is_touched(linda: Interpolator) -> None:
@@ -138,9 +150,9 @@ def test_seeds(linda: Interpolator) -> None:
 
 def test_calibration_is_exact_at_the_ends_and_off_when_raw(copier: Interpolator, monkeypatch) -> None:
     mixed: list[float] = []
-    mix = copier.model.mix
-    monkeypatch.setattr(copier.model, "mix", lambda *args: (mixed.extend(args[4].tolist()), mix(*args))[1])
-    monkeypatch.setattr(copier.model.config, "calibration", [(0.0, 0.0), (0.5, 0.4), (1.0, 1.0)])
+    mix = copier.converter.mix
+    monkeypatch.setattr(copier.converter, "mix", lambda *args: (mixed.extend(args[4].tolist()), mix(*args))[1])
+    copier.config.calibration = [(0.0, 0.0), (0.5, 0.4), (1.0, 1.0)]
     for alpha in (0.0, 0.25, 0.5, 1.0):
         copier.mix(A[0], B[0], alpha)
         copier.mix(A[0], B[0], alpha, raw=True)
@@ -150,8 +162,8 @@ def test_calibration_is_exact_at_the_ends_and_off_when_raw(copier: Interpolator,
 @pytest.mark.parametrize(
     "text", ["the 🦋 and 漢字 </s> <mask> <pad> é e\u0301", "x = [1]\n\ty  = 2", " a\u200bb\u00a0 ", "\x00"]
 )
-def test_any_unicode_comes_back_unchanged(copier: Interpolator, monkeypatch, text: str) -> None:
-    monkeypatch.setattr(copier.model.config, "max_length", 64)
+def test_any_unicode_comes_back_unchanged(copier: Interpolator, text: str) -> None:
+    copier.config.max_length = 64
     assert copier.mix(text, "the cat", 1.0) == text
     assert copier.mix("the cat", text, 0.0) == text
 
@@ -162,7 +174,7 @@ LONG = (
 
 
 def test_a_long_text_is_not_cut(copier: Interpolator) -> None:
-    assert len(copier._ids(LONG)) > copier.model.config.max_length
+    assert len(copier.tokens.ids(LONG)) > copier.config.max_length
     for other in ("the cat", LONG[::-1], "x" * 300, "one. " * 50):
         assert copier.mix(LONG, other, 1.0) == LONG
         assert copier.mix(other, LONG, 0.0) == LONG
@@ -222,7 +234,9 @@ def test_progress_bar_only_when_asked_for(copier: Interpolator, capfd: pytest.Ca
     copier.mix(A, B, 0.5)
     assert capfd.readouterr().err == ""
     copier.mix(A, B, 0.5, progress=True)
-    assert "4/4" in capfd.readouterr().err
+    bar = capfd.readouterr().err
+    assert "4/4" in bar
+    assert bar.lstrip("\r").startswith("read-back:")  # which engine is at work
 
 
 def test_nothing_gives_nothing(linda: Interpolator) -> None:
@@ -285,7 +299,7 @@ def test_no_embedded_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 def test_the_embedded_model_is_the_default(monkeypatch: pytest.MonkeyPatch, tiny_model_folder: Path) -> None:
     monkeypatch.setattr(module, "EMBEDDED", tiny_model_folder)
-    assert Interpolator.from_pretrained().model.config.max_length == 24
+    assert Interpolator.from_pretrained().config.max_length == 24
 
 
 def test_unknown_device_and_engine(tiny_model_folder: Path) -> None:
@@ -299,6 +313,7 @@ class _EngineOfCopies:
     """Finds the first text likeliest, then the second, then another: what a well-trained model does at 0.5."""
 
     name = "copies"
+    device = torch.device("cpu")
 
     def __init__(self, model: LindaModel) -> None:
         texts = ["the cat sat", "The dog ran", "the cat ran", "the dog sat"]
@@ -306,9 +321,10 @@ class _EngineOfCopies:
             Hypothesis(ids, -float(rank)) for rank, ids in enumerate(model.tokenizer(texts)["input_ids"])
         ]
 
-    def decode(
-        self, states: torch.Tensor, mask: torch.Tensor, decoding: Decoding, seeds: Sequence[int]
-    ) -> list[list[Hypothesis]]:
+    def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(*ids.shape, 4)
+
+    def decode(self, states, mask, decoding: Decoding, seeds, pieces) -> list[list[Hypothesis]]:
         return [self.hypotheses[: decoding.n] for _ in states]
 
 
@@ -317,7 +333,8 @@ class TestCopies:
 
     @pytest.fixture
     def linda(self, tiny_model: LindaModel) -> Interpolator:
-        return Interpolator(tiny_model, _EngineOfCopies(tiny_model))
+        engine = _EngineOfCopies(tiny_model)
+        return Interpolator(tiny_model.config, Tokens.of(tiny_model), tiny_model.converter, engine)
 
     def test_the_likeliest_text_that_is_neither_comes_out(self, linda: Interpolator) -> None:
         assert linda.mix(self.A, self.B) == "the cat ran"

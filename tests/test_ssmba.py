@@ -1,5 +1,4 @@
-from collections.abc import Sequence
-from copy import copy
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from linda.decoding import Decoding, Hypothesis
 from linda.errors import LindaError
 from linda.interpolator import Interpolator
 from linda.model import LindaModel
+from linda.tokens import Tokens
 from tiny_encoder import save_tiny_bert
 
 TEXT = "the film is good in the city of the man"
@@ -64,12 +64,21 @@ def test_long_texts_are_not_cut(masked_model: Path) -> None:
 
 
 class _Echo:
-    """An engine that writes the ids it finds in the states."""
+    """An engine whose states are the ids, and which writes the ids it finds in them."""
 
     name = "echo"
+    device = torch.device("cpu")
+
+    def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return ids[..., None].float()
 
     def decode(
-        self, states: torch.Tensor, mask: torch.Tensor, decoding: Decoding, seeds: Sequence[int]
+        self,
+        states: torch.Tensor,
+        mask: torch.Tensor,
+        decoding: Decoding,
+        seeds: Sequence[int],
+        pieces: Sequence[Collection[int]] | None = None,
     ) -> list[list[Hypothesis]]:
         assert decoding.sample
         return [
@@ -79,9 +88,8 @@ class _Echo:
 
 
 def test_a_linda_model_sees_masked_words(tiny_model: LindaModel) -> None:
-    model = copy(tiny_model)
-    model.encode = lambda input_ids, attention_mask: input_ids[..., None].float()  # type: ignore[method-assign]
-    method = Ssmba(Interpolator(model, _Echo()), share=0.3)
+    echo = Interpolator(tiny_model.config, Tokens.of(tiny_model), tiny_model.converter, _Echo())
+    method = Ssmba(echo, share=0.3)
     text = "the cat sat on the red dog"
     lengths = [len(new.split()) for new in write(method, [text] * 100, range(100))]
     # The mask is a token of its own, which is left out when ids become text again.

@@ -9,11 +9,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from linda.checkpoint import save_config
 from linda.errors import LindaError
 from linda.measures import mean_share_of_first
-from linda.pairs import Pair
+from linda.pairs import Pair, mix_at_ratios
 
 if TYPE_CHECKING:
     from linda.interpolator import Interpolator
@@ -41,25 +43,24 @@ def calibrated(alpha: float, knots: Sequence[tuple[float, float]]) -> float:
     return mixed_left * (1.0 - along) + mixed_right * along
 
 
+def calibrate(interpolator: Interpolator, folder: Path, pairs: Sequence[Pair], progress: bool = False) -> Knots:
+    """Fits the knots of the model that the folder holds and stores them there."""
+    interpolator.config.calibration = fit_calibration(interpolator, pairs, progress)
+    save_config(interpolator.config, folder)
+    return interpolator.config.calibration
+
+
 def fit_calibration(interpolator: Interpolator, pairs: Sequence[Pair], progress: bool = False) -> Knots:
     """The knots that make the measured share of a equal the ratio asked for, on average over these pairs.
 
     The pairs are decoded at raw ratios, ever denser where the share changes; a rising curve is fitted to what
-    was measured, and turned round. The model is left as it is; the knots go into `model.config.calibration`.
+    was measured, and turned round. The model is left as it is.
     """
     a, b = [first for first, _ in pairs], [second for _, second in pairs]
 
     def measure(ratios: Sequence[float]) -> list[float]:
-        outputs = interpolator.mix(
-            a * len(ratios),
-            b * len(ratios),
-            [ratio for ratio in ratios for _ in pairs],
-            raw=True,
-            copies=False,
-            progress=progress,
-        )
-        starts = range(0, len(outputs), len(pairs))
-        return [mean_share_of_first(outputs[start : start + len(pairs)], a, b) for start in starts]
+        outputs = mix_at_ratios(interpolator, pairs, ratios, raw=True, copies=False, progress=progress)
+        return [mean_share_of_first(texts, a, b) for texts in outputs]
 
     return symmetric(knots_from_shares(measure_shares(measure)))
 

@@ -11,29 +11,57 @@ from linda.errors import LindaError
 from linda.textio import atomic_writer
 
 if TYPE_CHECKING:
+    from torch import nn
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from linda.model import LindaModel
+    from linda.model import LengthConverter, LindaModel
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
+TOKENIZER_FILE = "tokenizer.json"
 
 
 def load(path: str | Path) -> LindaModel:
     from linda.model import LindaModel
+
+    folder = local_folder(path)
+    config = load_config(folder)
+    model = LindaModel(config, load_seq2seq(folder, config), load_tokenizer(folder))
+    model.converter = load_converter(folder)
+    return model
+
+
+def load_config(folder: Path) -> LindaConfig:
+    if not (folder / CONFIG_FILE).is_file():
+        raise LindaError(f"{folder} is not a LINDA model: it has no {CONFIG_FILE}")
+    return LindaConfig.from_json(folder / CONFIG_FILE)
+
+
+def load_seq2seq(folder: Path, config: LindaConfig) -> Any:
+    """The encoder-decoder of `transformers`."""
+    seq2seq = _empty_seq2seq(config.base)
+    _fill(seq2seq, folder, "seq2seq.")
+    return seq2seq
+
+
+def load_converter(folder: Path) -> LengthConverter:
+    from linda.model import LengthConverter
+
+    converter = LengthConverter()
+    _fill(converter, folder, "converter.")
+    return converter
+
+
+def _fill(module: nn.Module, folder: Path, prefix: str) -> None:
+    """Reads the weights of this part of the model."""
     from linda.weights import load_weights
 
-    folder = _local_folder(path)
-    if not (folder / CONFIG_FILE).is_file():
-        raise LindaError(f"{path} is not a LINDA model: it has no {CONFIG_FILE}")
-    config = LindaConfig.from_json(folder / CONFIG_FILE)
-    model = LindaModel(config, _empty_seq2seq(config.base), _load_tokenizer(folder))
-    weights = folder / WEIGHTS_FILE
+    path = folder / WEIGHTS_FILE
+    weights = {name.removeprefix(prefix): tensor for name, tensor in load_weights(path, prefix).items()}
     try:
-        model.load_state_dict(load_weights(weights))
+        module.load_state_dict(weights)
     except RuntimeError as error:  # names or shapes that do not fit the configuration
-        raise LindaError(f"{weights} does not fit {CONFIG_FILE}: {str(error).splitlines()[-1].strip()}") from error
-    return model
+        raise LindaError(f"{path} does not fit {CONFIG_FILE}: {str(error).splitlines()[-1].strip()}") from error
 
 
 def save(model: LindaModel, folder: Path, bits: int = 32) -> None:
@@ -94,7 +122,7 @@ def _ensure_mask_token(tokenizer: Any, seq2seq: Any) -> str:
     return "<mask>"
 
 
-def _local_folder(path: str | Path) -> Path:
+def local_folder(path: str | Path) -> Path:
     """The folder itself, or the one that a name on the hub is fetched into."""
     if Path(path).exists() or not _looks_like_hub_name(str(path)):
         if not Path(path).is_dir():
@@ -132,11 +160,11 @@ def _empty_seq2seq(base: dict[str, Any]) -> PreTrainedModel:
     return seq2seq
 
 
-def _load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
+def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-    # tokenizer.json says all; only a tokenizer that has none needs its own class found for it.
-    loader = PreTrainedTokenizerFast if (folder / "tokenizer.json").is_file() else AutoTokenizer
+    # This file says all; only a tokenizer that has none needs its own class found for it.
+    loader = PreTrainedTokenizerFast if (folder / TOKENIZER_FILE).is_file() else AutoTokenizer
     try:
         return loader.from_pretrained(folder)
     except Exception as error:  # `tokenizers` has no exception of its own for a damaged file

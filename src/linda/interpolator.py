@@ -15,23 +15,29 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
+from linda import engines
 from linda.calibration import calibrated
+from linda.checkpoint import load_config, load_converter, local_folder
 from linda.checks import checked_ratio, checked_text
+from linda.config import LindaConfig
 from linda.decoding import Decoding
 from linda.engines import Engine, batches
-from linda.engines import load as load_engine
 from linda.errors import LindaError
 from linda.longtext import pair_sentences, split_to_window
 from linda.measures import same_text
-from linda.model import LindaModel, mixed_lengths
+from linda.model import LengthConverter, mixed_lengths
+from linda.padding import padded
+from linda.tokens import Tokens
+
+if TYPE_CHECKING:
+    from linda.model import LindaModel
 
 EMBEDDED = Path(__file__).with_name("embedded")
 
@@ -49,24 +55,33 @@ Ids = tuple[int, ...]
 
 
 class Interpolator:
-    """Writes the text between two texts with a trained model and an engine that decodes."""
+    """Writes the text between two texts: a trained model's settings, tokens and length converter, and an engine that
+    computes its encoder and decoder."""
 
-    def __init__(self, model: LindaModel, engine: Engine) -> None:
-        self.model = model
+    def __init__(self, config: LindaConfig, tokens: Tokens, converter: LengthConverter, engine: Engine) -> None:
+        self.config = config
+        self.tokens = tokens
+        self.converter = converter
         self.engine = engine
+
+    @classmethod
+    def of(cls, model: LindaModel, engine: str = "auto") -> Interpolator:
+        """Over a model in memory."""
+        return cls(model.config, Tokens.of(model), model.converter, engines.load(engine, model))
 
     @classmethod
     def from_pretrained(
         cls, path: str | Path | None = None, *, device: str = "auto", engine: str = "auto"
     ) -> Interpolator:
-        """path: a folder that `linda train` wrote, or a name on the hub; None is the embedded model."""
-        if path is None and not EMBEDDED.is_dir():
-            raise LindaError(
-                "this installation has no embedded model; train one with `linda train`, "
-                "then give its folder (--model FOLDER)"
-            )
-        model = LindaModel.from_pretrained(EMBEDDED if path is None else path, device=_device(device))
-        return cls(model, load_engine(engine, model))
+        """path: a folder that `linda train` wrote, or a name on the hub; None is the embedded model.
+
+        Only what the engine needs is loaded: `transformers`, for one, where the torch engine is taken.
+        """
+        folder = model_folder(path)
+        config = load_config(folder)
+        place = find_device(device)
+        chosen = engines.load_folder(engine, folder, config, place)
+        return cls(config, Tokens.from_folder(folder), load_converter(folder).to(place), chosen)
 
     @overload
     def mix(self, a: str, b: str, alpha: float = ..., *, n: Literal[1] = ..., **settings: Any) -> str: ...
@@ -114,7 +129,7 @@ class Interpolator:
         if isinstance(a, str) and isinstance(b, str):
             return self.mix([a], [b], alpha, seed=seed, progress=progress, **settings)[0]
         rows = _rows(a, b, alpha, seed)
-        with tqdm(total=len(rows), unit="text", disable=not progress) as bar:
+        with tqdm(total=len(rows), desc=self.engine.name, unit="text", disable=not progress) as bar:
             stream = self.mix_stream(rows, on_progress=bar.update, **settings)
             results = list(stream)
         return results if n > 1 else [candidates[0] for candidates in results]
@@ -141,18 +156,18 @@ class Interpolator:
 
     def _jobs(self, a: str, b: str, alpha: float, seed: int, *, raw: bool, copies: bool) -> Iterator[_Job]:
         a, b, alpha = checked_text(a, "text a"), checked_text(b, "text b"), checked_ratio(alpha)
-        mixed = alpha if raw else calibrated(alpha, self.model.config.calibration)
-        window = self.model.config.max_length
-        ids_a, ids_b = self._ids(a), self._ids(b)
+        mixed = alpha if raw else calibrated(alpha, self.config.calibration)
+        window, ids = self.config.max_length, self.tokens.ids
+        ids_a, ids_b = ids(a), ids(b)
         if len(ids_a) <= window and len(ids_b) <= window:
             unwanted = () if copies or _is_an_end(alpha, a, b) else (a, b)
             yield _Job(ids_a, ids_b, mixed, seed, gap="", ends_row=True, unwanted=unwanted)
             return
-        sentences_a, sentences_b = (split_to_window(text, lambda part: len(self._ids(part)), window) for text in (a, b))
+        sentences_a, sentences_b = (split_to_window(text, lambda part: len(ids(part)), window) for text in (a, b))
         [count] = _mixed_lengths([len(sentences_a)], [len(sentences_b)], [alpha])
         parts = pair_sentences(sentences_a, sentences_b, count, alpha)
         for j, (part, part_seed) in enumerate(zip(parts, row_seeds(seed), strict=False)):
-            yield _Job(self._ids(part.a), self._ids(part.b), mixed, part_seed, part.gap, j == count - 1)
+            yield _Job(ids(part.a), ids(part.b), mixed, part_seed, part.gap, j == count - 1)
 
     def _stream(
         self,
@@ -161,7 +176,7 @@ class Interpolator:
         batch_tokens: int,
         on_progress: Callable[[int], object],
     ) -> Iterator[list[str]]:
-        encoded = _EncodedTexts(self.model, batch_tokens)
+        encoded = _EncodedTexts(self.engine, self.config.base["pad_token_id"], batch_tokens)
         texts = [""] * decoding.n  # of the row that is being joined
         for chunk in _chunks(jobs, _BATCHES_IN_CHUNK * batch_tokens):
             for job, candidates in zip(
@@ -188,23 +203,20 @@ class Interpolator:
         )
         written: list[list[str]] = [[] for _ in jobs]
         for batch in batches(lengths, batch_tokens, decoding.paths):
-            alpha = torch.tensor([jobs[i].alpha for i in batch], dtype=torch.float64, device=self.model.device)
+            alpha = torch.tensor([jobs[i].alpha for i in batch], dtype=torch.float64, device=self.engine.device)
             wide = replace(decoding, n=_candidates(decoding)) if any(jobs[i].unwanted for i in batch) else decoding
-            states_a, mask_a = _padded([states[jobs[i].a] for i in batch])
-            states_b, mask_b = _padded([states[jobs[i].b] for i in batch])
-            mixed, mask = self.model.mix(states_a, mask_a, states_b, mask_b, alpha)
-            hypotheses = self.engine.decode(mixed, mask, wide, [jobs[i].seed for i in batch])
+            states_a, mask_a = padded([states[jobs[i].a] for i in batch])
+            states_b, mask_b = padded([states[jobs[i].b] for i in batch])
+            mixed, mask = self.converter.mix(states_a, mask_a, states_b, mask_b, alpha)
+            pieces = [{*jobs[i].a, *jobs[i].b} for i in batch]
+            hypotheses = self.engine.decode(mixed, mask, wide, [jobs[i].seed for i in batch], pieces)
             for i, row in zip(batch, hypotheses, strict=True):
-                texts = self.model.detokenize([hypothesis.ids for hypothesis in row])
+                texts = self.tokens.texts([hypothesis.ids for hypothesis in row])
                 # Stable: likelier texts come first, copies after all others.
                 texts.sort(key=lambda text: any(same_text(text, copied) for copied in jobs[i].unwanted))
                 written[i] = texts[: decoding.n]
             on_progress(sum(jobs[i].ends_row for i in batch))
         return written
-
-    def _ids(self, text: str) -> Ids:
-        """All token ids of a text, end marker included; a special token in it is plain characters."""
-        return tuple(self.model.tokenizer(text, split_special_tokens=True, verbose=False)["input_ids"])
 
 
 @dataclass(frozen=True)
@@ -223,8 +235,9 @@ class _Job:
 class _EncodedTexts:
     """The encoder's states, (L, d), of the texts that were used last: none is encoded again for its next pair."""
 
-    def __init__(self, model: LindaModel, batch_tokens: int) -> None:
-        self._model = model
+    def __init__(self, engine: Engine, pad: int, batch_tokens: int) -> None:
+        self._engine = engine
+        self._pad = pad
         self._batch_tokens = batch_tokens
         self._states: OrderedDict[Ids, Tensor] = OrderedDict()  # the one used longest ago comes first
 
@@ -232,8 +245,8 @@ class _EncodedTexts:
         wanted = dict.fromkeys(texts)
         new = [text for text in wanted if text not in self._states]
         for batch in batches([len(text) for text in new], self._batch_tokens):
-            ids, mask = _padded([torch.tensor(new[i]) for i in batch], self._model.tokenizer.pad_token_id)
-            states = self._model.encode(ids.to(self._model.device), mask.to(self._model.device))
+            ids, mask = padded([torch.tensor(new[i], device=self._engine.device) for i in batch], self._pad)
+            states = self._engine.encode(ids, mask)
             for i, row in zip(batch, states, strict=True):
                 self._states[new[i]] = row[: len(new[i])].clone()  # a view would keep the padding alive
         for text in wanted:
@@ -292,7 +305,24 @@ def _decoding(n: int, settings: dict[str, Any]) -> Decoding:
     return Decoding(n=n, **settings)
 
 
-def _device(name: str) -> torch.device:
+def model_folder(path: str | Path | None) -> Path:
+    """The folder of a model, which a name on the hub is fetched into; None is the embedded model."""
+    if path is None and not EMBEDDED.is_dir():
+        raise LindaError(
+            "this installation has no embedded model; train one with `linda train`, "
+            "then give its folder (--model FOLDER)"
+        )
+    return local_folder(EMBEDDED if path is None else path)
+
+
+def engine_for(model: Interpolator | str | Path | None, engine: str = "auto") -> str:
+    """The name of the engine that computes a model, or would: it is found before anything is loaded."""
+    if isinstance(model, Interpolator):
+        return model.engine.name
+    return engines.choose(engine, load_config(model_folder(model)).base, find_device("auto"))
+
+
+def find_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -319,11 +349,3 @@ def _mixed_lengths(lengths_a: list[int], lengths_b: list[int], alpha: list[float
     """Eq. 3, of texts in tokens or of long texts in sentences."""
     ratios = torch.tensor(alpha, dtype=torch.float64)
     return mixed_lengths(torch.tensor(lengths_a), torch.tensor(lengths_b), ratios).tolist()
-
-
-def _padded(sequences: list[Tensor], value: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Sequences (L, …) as one tensor (B, max L, …), and the mask (B, max L) of what is real."""
-    lengths = torch.tensor([len(sequence) for sequence in sequences], device=sequences[0].device)
-    padded = pad_sequence(sequences, batch_first=True, padding_value=value)
-    mask = torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]
-    return padded, mask.long()

@@ -70,6 +70,17 @@ class LengthConverter(nn.Module):
         weights = weights * is_wanted[:, :, None]
         return torch.bmm(weights.to(states.dtype), states)
 
+    def mix(
+        self, states_a: Tensor, mask_a: Tensor, states_b: Tensor, mask_b: Tensor, alpha: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """h̃ᵢ = α·h̃ᵃᵢ + (1−α)·h̃ᵇᵢ.  States (B, Lᵃ, d) and (B, Lᵇ, d), α (B,) → mixture and mask, (B, L̃, ·)."""
+        lengths_a, lengths_b = mask_a.sum(1), mask_b.sum(1)
+        lengths = mixed_lengths(lengths_a, lengths_b, alpha)  # (B,)
+        share = alpha.to(states_a.dtype)[:, None, None]
+        mixed = share * self(states_a, lengths_a, lengths) + (1 - share) * self(states_b, lengths_b, lengths)
+        mask = torch.arange(mixed.shape[1], device=mixed.device) < lengths[:, None]
+        return mixed, mask.long()
+
 
 @dataclass
 class LindaOutput:
@@ -147,19 +158,6 @@ class LindaModel(nn.Module):
         encoder = self.seq2seq.get_encoder()
         return encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
 
-    def mix(
-        self, states_a: Tensor, mask_a: Tensor, states_b: Tensor, mask_b: Tensor, alpha: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """h̃ᵢ = α·h̃ᵃᵢ + (1−α)·h̃ᵇᵢ.  States (B, Lᵃ, d) and (B, Lᵇ, d), α (B,) → mixture and mask, (B, L̃, ·)."""
-        lengths_a, lengths_b = mask_a.sum(1), mask_b.sum(1)
-        lengths = mixed_lengths(lengths_a, lengths_b, alpha)  # (B,)
-        share = alpha.to(states_a.dtype)[:, None, None]
-        mixed = share * self.converter(states_a, lengths_a, lengths) + (1 - share) * self.converter(
-            states_b, lengths_b, lengths
-        )
-        mask = torch.arange(mixed.shape[1], device=mixed.device) < lengths[:, None]
-        return mixed, mask.long()
-
     def log_likelihood(self, mixed: Tensor, mask: Tensor, targets: Tensor) -> Tensor:
         """log p(y | xᵃ, xᵇ, α): the sum over tokens. Targets (B, T), padded with IGNORED → (B,)."""
         logits = self.seq2seq(
@@ -190,7 +188,7 @@ class LindaModel(nn.Module):
 
         if self.training:
             states_a, states_b = self._noised(states_a, generator), self._noised(states_b, generator)
-        mixed, mask = self.mix(states_a, mask_a, states_b, mask_b, alpha)
+        mixed, mask = self.converter.mix(states_a, mask_a, states_b, mask_b, alpha)
         log_p_a = self.log_likelihood(mixed, mask, targets_a)
         log_p_b = self.log_likelihood(mixed, mask, targets_b)
         per_pair = -(alpha * log_p_a + (1 - alpha) * log_p_b)  # Eq. 5
@@ -244,7 +242,7 @@ class LindaModel(nn.Module):
         """Texts → mixed states and mask, (B, L̃, ·)."""
         first, second = self.tokenize(a), self.tokenize(b)
         ratios = torch.as_tensor(alpha, dtype=torch.float64, device=self.device).expand(len(a))
-        return self.mix(
+        return self.converter.mix(
             self.encode(**first),
             first["attention_mask"],
             self.encode(**second),

@@ -47,15 +47,16 @@ def save_weights(state: dict[str, Tensor], path: Path, bits: int) -> None:
             raise LindaError(f"cannot write {path}: {error}") from error
 
 
-def load_weights(path: Path) -> dict[str, Tensor]:
-    """The state dict that `save_weights` was given, every weight in 32 bits."""
+def load_weights(path: Path, prefix: str = "") -> dict[str, Tensor]:
+    """The state dict that `save_weights` was given, every weight in 32 bits; of it what begins with `prefix`."""
     try:
         with safe_open(path, framework="pt") as file:
             content = json.loads((file.metadata() or {})[_METADATA])
-            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no dict, no iteration)
+            names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 (no dict, no iteration)
+            stored = {name: file.get_tensor(name) for name in names}
         state = {name: _unpacked(name, stored) for name in stored if not name.endswith(_SCALE)}
-        state |= {name: _sinusoids(*shape) for name, shape in content["sinusoids"].items()}
-        return state | {name: state[first] for name, first in content["shared"].items()}
+        state |= {name: _sinusoids(*shape) for name, shape in content["sinusoids"].items() if name.startswith(prefix)}
+        return state | {name: state[first] for name, first in content["shared"].items() if name.startswith(prefix)}
     except FileNotFoundError as error:
         raise LindaError(f"there is no file {path}") from error
     except (SafetensorError, OSError) as error:

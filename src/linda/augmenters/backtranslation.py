@@ -9,12 +9,13 @@ from pathlib import Path
 import torch
 
 from linda import engines
-from linda.augmenters.rewriting import rewrite, split_long
+from linda.augmenters.rewriting import Rewriter
 from linda.config import LindaConfig
 from linda.decoding import Decoding
 from linda.encoder import quiet_loading
 from linda.errors import LindaError
 from linda.model import LindaModel
+from linda.tokens import Tokens
 
 _SEARCH = Decoding(beams=4)
 _SAMPLE = Decoding(beams=1, sample=True, temperature=0.7, top_p=0.9)
@@ -30,8 +31,7 @@ class BackTranslation:
     needs_partner = False
 
     def __init__(self, there: str | Path, back: str | Path) -> None:
-        self._models = [_load(there), _load(back)]
-        self._engines = [engines.load("auto", model) for model in self._models]
+        self._ways = [_load(there), _load(back)]
         self._decoding = _SEARCH
 
     @property
@@ -46,19 +46,19 @@ class BackTranslation:
     ) -> list[str]:
         """b and alpha are not read: one text is translated at a time."""
         texts = list(a)
-        for model, engine in zip(self._models, self._engines, strict=True):
-            pieces = split_long(texts, model)
+        for translate in self._ways:
+            pieces = translate.split_long(texts)
             stripped = [part.strip() for parts in pieces for part in parts]
             piece_seeds = [
                 seed + number for parts, seed in zip(pieces, seeds, strict=True) for number in range(len(parts))
             ]
-            written = iter(rewrite(model, engine, stripped, self._decoding, piece_seeds))
+            written = iter(translate(stripped, self._decoding, piece_seeds))
             texts = ["".join(next(written) + part[len(part.rstrip()) :] for part in parts) for parts in pieces]
         return texts
 
 
-def _load(name: str | Path) -> LindaModel:
-    """A translation model in the dress of a LINDA model whose converter is never used: for its encoder and engine."""
+def _load(name: str | Path) -> Rewriter:
+    """A translation model in the dress of a LINDA model whose converter is never used: for its tokens and engine."""
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     try:
@@ -70,4 +70,5 @@ def _load(name: str | Path) -> LindaModel:
         raise LindaError(f"the translation model {str(name)!r} cannot be loaded ({reason})") from error
     window = getattr(seq2seq.config, "max_position_embeddings", 512)
     config = LindaConfig(base=seq2seq.config.to_dict(), mask_token=str(tokenizer.unk_token), max_length=window)
-    return LindaModel(config, seq2seq, tokenizer).to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    model = LindaModel(config, seq2seq, tokenizer).to("cuda" if torch.cuda.is_available() else "cpu")
+    return Rewriter(config, Tokens.of(model), engines.load("auto", model))

@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from linda.interpolator import Interpolator
+from linda.interpolator import Interpolator, engine_for
 
 
 class Linda:
@@ -14,10 +14,24 @@ class Linda:
     name = "linda"
     needs_partner = True
 
-    def __init__(self, model: Interpolator | str | Path | None = None, *, raw: bool = False, **decoding: Any) -> None:
+    def __init__(
+        self,
+        model: Interpolator | str | Path | None = None,
+        *,
+        raw: bool = False,
+        engine: str = "auto",
+        **decoding: Any,
+    ) -> None:
         """model: an Interpolator, a folder, or None for the embedded one. raw: the ratio uncalibrated."""
-        self.interpolator = model if isinstance(model, Interpolator) else Interpolator.from_pretrained(model)
+        if not isinstance(model, Interpolator):
+            model = Interpolator.from_pretrained(model, engine=engine)
+        self.interpolator = model
         self._settings = {"raw": raw, **decoding}
+
+    @staticmethod
+    def engine_for(model: Interpolator | str | Path | None, engine: str) -> str:
+        """The engine that would write the texts."""
+        return engine_for(model, engine)
 
     @cached_property
     def sampling(self) -> "Linda":

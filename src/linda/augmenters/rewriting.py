@@ -3,45 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
+from linda.config import LindaConfig
 from linda.decoding import Decoding
 from linda.engines import Engine, batches
 from linda.longtext import split_to_window
-from linda.model import LindaModel
+from linda.padding import padded
+from linda.tokens import Tokens
 
 _BATCH_TOKENS = 4096
 
 
-def split_long(texts: Sequence[str], model: LindaModel) -> list[list[str]]:
-    """Each text in pieces that fit the model's window, white space between them kept: joined, they are the text."""
-    window = model.config.max_length
-    return [split_to_window(text, lambda part: len(_ids(model, part)), window) for text in texts]
+@dataclass(frozen=True)
+class Rewriter:
+    """Reads texts with a model's encoder and writes them anew with its decoder."""
 
+    config: LindaConfig
+    tokens: Tokens
+    engine: Engine
 
-@torch.inference_mode()
-def rewrite(
-    model: LindaModel,
-    engine: Engine,
-    texts: Sequence[str],
-    decoding: Decoding,
-    seeds: Sequence[int],
-    *,
-    masked: bool = False,
-) -> list[str]:
-    """Encodes and decodes every text, in batches of like length. masked: the texts hold the model's mask token."""
-    written = [""] * len(texts)
-    lengths = [len(_ids(model, text)) for text in texts]
-    for batch in batches(lengths, _BATCH_TOKENS, decoding.paths):
-        inputs = model.tokenize([texts[row] for row in batch], masked=masked)
-        states = model.encode(**inputs)
-        found = engine.decode(states, inputs["attention_mask"], decoding, [seeds[row] for row in batch])
-        for row, text in zip(batch, model.detokenize([best.ids for best, *_ in found]), strict=True):
-            written[row] = text
-    return written
+    def split_long(self, texts: Sequence[str]) -> list[list[str]]:
+        """Each text in pieces that fit the model's window, white space between them kept: joined, they are the text."""
+        window = self.config.max_length
+        return [split_to_window(text, lambda part: len(self.tokens.ids(part)), window) for text in texts]
 
-
-def _ids(model: LindaModel, text: str) -> list[int]:
-    ids: list[int] = model.tokenizer(text, verbose=False)["input_ids"]
-    return ids
+    @torch.inference_mode()
+    def __call__(
+        self, texts: Sequence[str], decoding: Decoding, seeds: Sequence[int], *, masked: bool = False
+    ) -> list[str]:
+        """Every text anew, in batches of like length. masked: the texts hold the model's mask token."""
+        written = [""] * len(texts)
+        rows = [torch.tensor(self.tokens.ids(text, masked), device=self.engine.device) for text in texts]
+        for batch in batches([len(row) for row in rows], _BATCH_TOKENS, decoding.paths):
+            ids, mask = padded([rows[row] for row in batch], self.config.base["pad_token_id"])
+            found = self.engine.decode(self.engine.encode(ids, mask), mask, decoding, [seeds[row] for row in batch])
+            for row, text in zip(batch, self.tokens.texts([best.ids for best, *_ in found]), strict=True):
+                written[row] = text
+        return written

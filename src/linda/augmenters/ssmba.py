@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import torch
 
-from linda.augmenters.rewriting import rewrite, split_long
+from linda.augmenters.rewriting import Rewriter
 from linda.decoding import Decoding
 from linda.encoder import quiet_loading
 from linda.engines import batches
@@ -40,12 +40,24 @@ class Ssmba:
     name = "ssmba"
     needs_partner = False
 
-    def __init__(self, model: str | Path | Interpolator | None = None, *, share: float = 0.15) -> None:
+    def __init__(
+        self, model: str | Path | Interpolator | None = None, *, share: float = 0.15, engine: str = "auto"
+    ) -> None:
         if not 0 < share <= 1:
             raise LindaError(f"the share that SSMBA masks must be above 0 and at most 1, got {share}")
         self.share = share
-        is_masked_model = isinstance(model, str | Path) and not _is_linda(model)
-        self._reconstruct: _Reconstruction = MaskedModel(model) if is_masked_model else Denoiser(model)  # type: ignore[arg-type]
+        self._reconstruct: _Reconstruction
+        if isinstance(model, str | Path) and not _is_linda(model):
+            self._reconstruct = MaskedModel(model)
+        else:
+            self._reconstruct = Denoiser(model, engine)
+
+    @staticmethod
+    def engine_for(model: str | Path | Interpolator | None, engine: str) -> str | None:
+        """The engine that would write the texts; a masked language model has none."""
+        from linda.interpolator import engine_for
+
+        return None if isinstance(model, str | Path) and not _is_linda(model) else engine_for(model, engine)
 
     def texts(
         self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
@@ -57,22 +69,22 @@ class Ssmba:
 class Denoiser:
     """Masks words and writes the text anew with a LINDA model, sampling every token."""
 
-    def __init__(self, model: Interpolator | str | Path | None) -> None:
+    def __init__(self, model: Interpolator | str | Path | None, engine: str) -> None:
         from linda.interpolator import Interpolator
 
-        linda = model if isinstance(model, Interpolator) else Interpolator.from_pretrained(model)
-        self._model, self._engine = linda.model, linda.engine
+        linda = model if isinstance(model, Interpolator) else Interpolator.from_pretrained(model, engine=engine)
+        self._rewrite = Rewriter(linda.config, linda.tokens, linda.engine)
 
     def __call__(self, texts: Sequence[str], seeds: Sequence[int], share: float) -> list[str]:
-        pieces = split_long(texts, self._model)
+        pieces = self._rewrite.split_long(texts)
         masked, piece_seeds = [], []
         for parts, seed in zip(pieces, seeds, strict=True):
             random = np.random.default_rng(seed)
             for part in parts:
-                masked.append(_masked_words(part, self._model.config.mask_token, share, random))
+                masked.append(_masked_words(part, self._rewrite.config.mask_token, share, random))
                 piece_seeds.append(int(random.integers(2**32)))
         sampling = Decoding(beams=1, sample=True)
-        written = iter(rewrite(self._model, self._engine, masked, sampling, piece_seeds, masked=True))
+        written = iter(self._rewrite(masked, sampling, piece_seeds, masked=True))
         return ["".join(next(written) + _end_space(part) for part in parts) for parts in pieces]
 
 

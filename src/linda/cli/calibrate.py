@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from linda.cli.options import engine_option
+
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
@@ -16,15 +18,14 @@ import click
 @click.option("--pairs", default=200, show_default=True, type=click.IntRange(min=1), help="How many pairs to decode.")
 @click.option("--seed", default=0, show_default=True, help="Which pairs are drawn.")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:0 …")
-@click.option("--engine", default="auto", show_default=True, help="How to decode.")
+@engine_option
 def command(model: Path, sentences: str, pairs: int, seed: int, device: str, engine: str) -> None:
     """Fit the map from the ratio asked for to the ratio mixed, and store it in MODEL.
 
     After it, texts asked for at 0.7 owe 70 % of their measured words to the first text. The ends stay exact, and
     the raw ratio stays within reach (--raw). Use sentences that the model was not trained on.
     """
-    from linda.calibration import fit_calibration
-    from linda.checkpoint import save_config
+    from linda.calibration import calibrate
     from linda.corpus import read_sentences
     from linda.errors import LindaError
     from linda.interpolator import Interpolator
@@ -34,9 +35,7 @@ def command(model: Path, sentences: str, pairs: int, seed: int, device: str, eng
         raise LindaError(f"there is no model folder {str(model)!r} to store a calibration in")
     drawn = draw_pairs(read_sentences(sentences), pairs, seed)
     interpolator = Interpolator.from_pretrained(model, device=device, engine=engine)
-    config = interpolator.model.config
-    config.calibration = fit_calibration(interpolator, drawn, progress=sys.stderr.isatty())
-    save_config(config, model)
+    knots = calibrate(interpolator, model, drawn, progress=sys.stderr.isatty())
     click.echo("asked  mixed")
-    for asked, mixed in config.calibration:
+    for asked, mixed in knots:
         click.echo(f"{asked:.3f}  {mixed:.3f}")

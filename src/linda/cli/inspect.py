@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from linda.cli.options import engine_option
+
 
 @click.command()
 @click.argument("model", required=False)
@@ -29,7 +31,7 @@ import click
 )
 @click.option("--figures/--no-figures", default=True, help="Draw PNG figures (needs linda[plot]).")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:0 …")
-@click.option("--engine", default="auto", show_default=True, help="How to decode.")
+@engine_option
 def command(
     model: str | None,
     sentences: str,
@@ -55,7 +57,8 @@ def command(
     from linda.inspection import STANDARDS, inspect_model, write_report
     from linda.inspection.figures import draw_figures, require_matplotlib
     from linda.inspection.report import verdict_table
-    from linda.interpolator import Interpolator
+    from linda.interpolator import Interpolator, find_device, model_folder
+    from linda.model import LindaModel
     from linda.pairs import draw_pairs
 
     if figures:
@@ -64,10 +67,12 @@ def command(
     if not sys.stderr.isatty():
         disable_progress_bar()  # of `transformers`, while it reads the language model
     language_model = None if lm is None else LanguageModel.load(lm)
-    interpolator = Interpolator.from_pretrained(model, device=device, engine=engine)
+    loaded = LindaModel.from_pretrained(model_folder(model), find_device(device))
+    interpolator = Interpolator.of(loaded, engine)
     output.mkdir(parents=True, exist_ok=True)
     inspection = inspect_model(
         interpolator,
+        loaded,
         drawn,
         language_model=language_model,
         with_raw=raw,
@@ -81,7 +86,8 @@ def command(
         "seed": seed,
         "language model": lm and Path(lm).name,
         "standard": standard,
-        "calibration": interpolator.model.config.calibration,
+        "engine": interpolator.engine.name,
+        "calibration": interpolator.config.calibration,
     }
     requirements = write_report(inspection, output, about, STANDARDS[standard])
     if figures:

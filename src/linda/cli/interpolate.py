@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from linda.checks import checked_ratio, checked_text
+from linda.cli.options import engine_option
 from linda.errors import LindaError
 from linda.pairfile import PairRow, read_pairs
 from linda.textio import atomic_writer
@@ -38,7 +39,7 @@ Mixed = tuple[PairRow, float, str]  # the pair, the ratio asked for, the text
 @click.option("--seed", default=0, show_default=True, help="The same seed draws the same texts.")
 @click.option("--model", metavar="FOLDER", help="A model that `linda train` wrote.  [default: embedded]")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda or cuda:1.")
-@click.option("--engine", default="auto", show_default=True, help="How to decode; auto is the fastest here.")
+@engine_option
 @click.option("--batch-tokens", default=4096, show_default=True, help="Tokens at once: memory, never the text.")
 def command(
     a: str | None,
@@ -89,7 +90,7 @@ def command(
         from linda.interpolator import Interpolator
 
         interpolator = Interpolator.from_pretrained(model, device=device, engine=engine)
-        with tqdm(unit="text", disable=None if pairs is not None else True) as bar:
+        with tqdm(desc=interpolator.engine.name, unit="text", disable=None if pairs is not None else True) as bar:
             settings = {"raw": raw, "batch_tokens": batch_tokens, "on_progress": bar.update, **decoding}
             for pair, ratio, text in _mixed(interpolator, rows, ratios, seed, settings):
                 if as_json or output is not None or pairs is not None:

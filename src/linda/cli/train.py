@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from linda.cli.options import engine_option
 from linda.errors import LindaError
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def _with_setting_options(function: Any) -> Any:
 @click.option("--resume", is_flag=True, help="Go on from the last checkpoint, with the settings it was begun with.")
 @click.option("--no-calibration", is_flag=True, help="Leave the map from ratio asked for to ratio mixed as it is.")
 @click.option("--tensorboard", is_flag=True, help="Log for TensorBoard too (pip install 'linda[tensorboard]').")
+@engine_option
 @_with_setting_options
 def command(
     corpus: tuple[str, ...],
@@ -74,6 +76,7 @@ def command(
     resume: bool,
     no_calibration: bool,
     tensorboard: bool,
+    engine: str,
     **given: Any,
 ) -> None:
     """Train a LINDA model on plain sentences, without any label.
@@ -102,13 +105,12 @@ def command(
         settings = replace(PRESETS[preset], corpus=corpus, **asked)
     train(settings, output, resume=resume, tensorboard=tensorboard)
     if not no_calibration and os.environ.get("RANK", "0") == "0":
-        _calibrate(output, settings)
+        _calibrate(output, settings, engine)
 
 
-def _calibrate(output: Path, settings: "TrainingSettings") -> None:
+def _calibrate(output: Path, settings: "TrainingSettings", engine: str) -> None:
     """The last step of a training: so that the ratio asked for is the ratio that is measured."""
-    from linda.calibration import fit_calibration
-    from linda.checkpoint import save_config
+    from linda.calibration import calibrate
     from linda.corpus import Corpus
     from linda.interpolator import Interpolator
     from linda.pairs import draw_pairs
@@ -119,7 +121,4 @@ def _calibrate(output: Path, settings: "TrainingSettings") -> None:
         click.echo("linda: no held-out sentences to calibrate on; see `linda calibrate`", err=True)
         return
     pairs = draw_pairs(sentences, len(sentences) // 2, settings.seed)
-    interpolator = Interpolator.from_pretrained(output)
-    config = interpolator.model.config
-    config.calibration = fit_calibration(interpolator, pairs, progress=sys.stderr.isatty())
-    save_config(config, output)
+    calibrate(Interpolator.from_pretrained(output, engine=engine), output, pairs, progress=sys.stderr.isatty())

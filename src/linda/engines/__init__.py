@@ -1,43 +1,103 @@
-"""One file per way to decode, behind one call: mixed states and mask in, token ids out."""
+"""One file per way to compute a model: the encoder's states of a text, and the texts that are written from states.
+
+`int8` computes with 8-bit weights on a CPU, for the families it knows; `torch` runs anything anywhere. "auto" is the
+first of them that can run. Their texts agree nearly always, not always: 8 bits are not 32.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from linda.errors import LindaError
 
 if TYPE_CHECKING:
     import torch
 
+    from linda.config import LindaConfig
     from linda.decoding import Decoding, Hypothesis
     from linda.model import LindaModel
 
 # From the fastest to the slowest: "auto" takes the first that runs here.
-NAMES = ("torch",)
+NAMES = ("int8", "torch")
 
 
 class Engine(Protocol):
     name: str
 
+    @property
+    def device(self) -> torch.device: ...
+
+    def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """ids (B, L) and mask (B, L) become the encoder's states (B, L, d)."""
+        ...
+
     def decode(
-        self, states: torch.Tensor, mask: torch.Tensor, decoding: Decoding, seeds: Sequence[int]
+        self,
+        states: torch.Tensor,
+        mask: torch.Tensor,
+        decoding: Decoding,
+        seeds: Sequence[int],
+        pieces: Sequence[Collection[int]] | None = None,
     ) -> list[list[Hypothesis]]:
         """states (B, L̃, d) and mask (B, L̃) become `decoding.n` texts per row, the best first.
 
-        A row's texts depend on its states and its seed alone, never on the other rows. Samples come in the
-        order in which they are drawn: the first one is the same whatever n.
+        A row's texts depend on its states, its seed and its pieces alone, never on the other rows. Samples come in
+        the order in which they are drawn: the first one is the same whatever n.
+        pieces[i]: the token ids of the texts that row i was mixed from, for an engine that writes from a short list
+        of the vocabulary; others pass them over.
         """
         ...
 
 
-def load(name: str, model: LindaModel) -> Engine:
-    """The engine of this name over the model's decoder; "auto" is the fastest one installed."""
+def choose(name: str, base: dict[str, Any], device: torch.device) -> str:
+    """The engine that "auto" stands for on this device, or the one asked for by name if it can run there.
+
+    base: the configuration of the encoder-decoder, as `transformers` writes it.
+    """
     if name not in ("auto", *NAMES):
         raise LindaError(f"engine {name!r} is not known: take one of auto, {', '.join(NAMES)}")
+    if name == "torch":
+        return name
+    from linda.engines.int8_engine import Int8Engine
+
+    why_not = Int8Engine.why_not(base, device)
+    if why_not is None:
+        return "int8"
+    if name == "int8":
+        raise LindaError(f"the engine int8 cannot run here: {why_not}; take the one that always does (--engine torch)")
+    return "torch"
+
+
+def load(name: str, model: LindaModel) -> Engine:
+    """An engine for a model in memory. The torch engine sees later changes of its weights, the int8 engine does not."""
+    if choose(name, model.config.base, model.device) == "int8":
+        from linda.engines.int8_engine import Int8Engine
+
+        return Int8Engine(model.config.base, model.state_dict())
     from linda.engines.torch_engine import TorchEngine
 
-    return TorchEngine(model)
+    return TorchEngine(model.seq2seq)
+
+
+def load_folder(name: str, folder: Path, config: LindaConfig, device: torch.device) -> Engine:
+    """An engine for a model on disk; only the torch engine needs `transformers`, which takes seconds to import."""
+    from linda.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_seq2seq
+
+    if choose(name, config.base, device) == "int8":
+        from linda.engines.int8_engine import Int8Engine
+        from linda.weights import load_weights
+
+        path = folder / WEIGHTS_FILE
+        weights = load_weights(path, "seq2seq.")
+        try:
+            return Int8Engine(config.base, weights)
+        except (KeyError, RuntimeError) as error:  # names or shapes that do not fit the configuration
+            raise LindaError(f"{path} does not fit {CONFIG_FILE}: {str(error).splitlines()[-1].strip()}") from error
+    from linda.engines.torch_engine import TorchEngine
+
+    return TorchEngine(load_seq2seq(folder, config).to(device))
 
 
 def batches(lengths: Sequence[int], batch_tokens: int, paths: int = 1) -> list[list[int]]:

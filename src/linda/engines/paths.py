@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -60,19 +60,27 @@ def path_attention(
 AttentionInterface.register(_NAME, path_attention)
 
 
+Model = TypeVar("Model", bound=torch.nn.Module)
+
+
+def twin(model: Model) -> Model:
+    """A copy that shares the model's weights and drops nothing out; the original is left as it is."""
+    weights: dict[int, Any] = {id(tensor): tensor for tensor in chain(model.parameters(), model.buffers())}
+    return copy.deepcopy(model, weights).eval()
+
+
 def with_path_attention(seq2seq: PreTrainedModel) -> PreTrainedModel:
-    """A twin of the model that attends by paths; the two share their weights, and the original is left as it is."""
+    """A twin of the model that attends by paths."""
     if not seq2seq._can_set_attn_implementation():
         raise LindaError(
             f"{type(seq2seq).__name__} computes attention in its own way: take a base whose attention goes through "
             "transformers' attention interface (Marian, BART, mBART, T5, Pegasus, …)"
         )
-    weights = {id(tensor): tensor for tensor in chain(seq2seq.parameters(), seq2seq.buffers())}
-    twin = copy.deepcopy(seq2seq, weights)
-    for module in twin.modules():
+    attending = twin(seq2seq)
+    for module in attending.modules():
         if isinstance(config := getattr(module, "config", None), PretrainedConfig):
             config._attn_implementation = _NAME
-    return twin.eval()
+    return attending
 
 
 class _SourceLayer(CacheLayerMixin):

@@ -16,12 +16,14 @@ from linda.pairs import Pair
 
 if TYPE_CHECKING:
     from linda.interpolator import Interpolator
+    from linda.model import LindaModel
 
 __all__ = ["STANDARDS", "Inspection", "Requirement", "Standard", "inspect_model", "verdict", "write_report"]
 
 
 def inspect_model(
     interpolator: Interpolator,
+    model: LindaModel,
     pairs: Sequence[Pair],
     *,
     language_model: LanguageModel | None = None,
@@ -29,12 +31,14 @@ def inspect_model(
     seed: int = 0,
     progress: bool = False,
 ) -> Inspection:
-    """Every measure on these pairs. `with_raw` decodes a second time, along the raw path."""
-    model = interpolator.model
+    """Every measure on these pairs: of the texts that `interpolator` writes and the probabilities of its `model`.
+
+    `with_raw` decodes a second time, along the raw path.
+    """
     decoded = decode(interpolator, pairs, raw=False, seed=seed, progress=progress)
     raw = None
     if with_raw:
-        raw = measure_path(model, pairs, decode(interpolator, pairs, raw=True, seed=seed, progress=progress))
+        raw = measure_path(interpolator, pairs, decode(interpolator, pairs, raw=True, seed=seed, progress=progress))
     fluency = None
     if language_model is not None:
         fluency = _measure_fluency(language_model, pairs, decoded.texts[0.5], seed, progress)
@@ -42,7 +46,7 @@ def inspect_model(
     return Inspection(
         pairs=list(pairs),
         decoded=decoded,
-        calibrated=measure_path(model, pairs, decoded),
+        calibrated=measure_path(interpolator, pairs, decoded),
         raw=raw,
         conditions=measure_conditions(model, pairs, progress),
         middle=measure_middle(pairs, decoded.texts[0.5]),

@@ -52,7 +52,7 @@ def measure_conditions(model: LindaModel, pairs: Sequence[Pair], progress: bool 
             targets_a, targets_b = _targets(a), _targets(b)
             for alpha in GRID:
                 ratios = torch.full((len(batch),), alpha, device=model.device)
-                mixture = model.mix(states_a, a["attention_mask"], states_b, b["attention_mask"], ratios)
+                mixture = model.converter.mix(states_a, a["attention_mask"], states_b, b["attention_mask"], ratios)
                 log_p_a[alpha].append(model.log_likelihood(*mixture, targets_a).double().cpu())
                 log_p_b[alpha].append(model.log_likelihood(*mixture, targets_b).double().cpu())
             tokens_a += int(a["attention_mask"].sum())

@@ -19,11 +19,12 @@ from linda.measures import (
     repeats_itself,
     same_text,
 )
-from linda.model import LindaModel, mixed_lengths
-from linda.pairs import Pair
+from linda.model import mixed_lengths
+from linda.pairs import Pair, mix_at_ratios
 
 if TYPE_CHECKING:
     from linda.interpolator import Interpolator
+    from linda.tokens import Tokens
 
 GRID = tuple(step / 10 for step in range(11))  # α = 0, 0.1 … 1
 BESIDE_THE_MIDDLE = (0.2, 0.3, 0.4, 0.6, 0.7, 0.8)
@@ -43,20 +44,9 @@ class Decoded:
 
 
 def decode(interpolator: Interpolator, pairs: Sequence[Pair], raw: bool, seed: int, progress: bool) -> Decoded:
-    """All pairs at all ratios in one call: the interpolator encodes each text once and batches by length."""
-    a, b = [first for first, _ in pairs], [second for _, second in pairs]
     start = perf_counter()
-    outputs = interpolator.mix(
-        a * len(GRID),
-        b * len(GRID),
-        [alpha for alpha in GRID for _ in pairs],
-        raw=raw,
-        seed=seed,
-        progress=progress,
-    )
-    seconds = perf_counter() - start
-    texts = {alpha: outputs[i * len(pairs) : (i + 1) * len(pairs)] for i, alpha in enumerate(GRID)}
-    return Decoded(texts, raw, seconds)
+    outputs = mix_at_ratios(interpolator, pairs, GRID, raw=raw, seed=seed, progress=progress)
+    return Decoded(dict(zip(GRID, outputs, strict=True)), raw, perf_counter() - start)
 
 
 @dataclass(frozen=True)
@@ -76,10 +66,11 @@ class PathPoint:
     length: float  # tokens written per token of L̃
 
 
-def measure_path(model: LindaModel, pairs: Sequence[Pair], decoded: Decoded) -> list[PathPoint]:
-    knots = RAW if decoded.raw else model.config.calibration
-    lengths_a = _token_counts(model, [a for a, _ in pairs])
-    lengths_b = _token_counts(model, [b for _, b in pairs])
+def measure_path(interpolator: Interpolator, pairs: Sequence[Pair], decoded: Decoded) -> list[PathPoint]:
+    """`interpolator` is asked for its calibration and its tokens."""
+    knots = RAW if decoded.raw else interpolator.config.calibration
+    lengths_a = _token_counts(interpolator.tokens, [a for a, _ in pairs])
+    lengths_b = _token_counts(interpolator.tokens, [b for _, b in pairs])
     points = []
     for alpha, outputs in decoded.texts.items():
         mixed = calibrated(alpha, knots)
@@ -100,7 +91,7 @@ def measure_path(model: LindaModel, pairs: Sequence[Pair], decoded: Decoded) -> 
                 repeating=_mean(map(repeats_itself, outputs)),
                 repetition=_mean(map(repeated_trigram_rate, outputs)),
                 sentence_ends=_mean(map(ends_like_a_sentence, outputs)),
-                length=int(_token_counts(model, outputs).sum()) / int(wanted.sum()),
+                length=int(_token_counts(interpolator.tokens, outputs).sum()) / int(wanted.sum()),
             )
         )
     return points
@@ -141,10 +132,9 @@ def measure_middle(pairs: Sequence[Pair], outputs: Sequence[str]) -> Middle:
     )
 
 
-def _token_counts(model: LindaModel, texts: Sequence[str]) -> torch.Tensor:
+def _token_counts(tokens: Tokens, texts: Sequence[str]) -> torch.Tensor:
     """(B,): tokens that the encoder sees, end marker included."""
-    rows = model.tokenizer(list(texts), split_special_tokens=True)["input_ids"]
-    return torch.tensor([len(row) for row in rows])
+    return torch.tensor([len(tokens.ids(text)) for text in texts])
 
 
 def _mean(values: Iterable[float]) -> float:

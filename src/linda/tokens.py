@@ -1,0 +1,64 @@
+"""Text becomes token ids and ids become text again: what is needed to use a model, without `transformers`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tokenizers import Tokenizer
+
+from linda.checkpoint import TOKENIZER_FILE, load_tokenizer
+from linda.errors import LindaError
+
+if TYPE_CHECKING:
+    from linda.model import LindaModel
+
+
+class Tokens:
+    """The ids and texts that the model's tokenizer gives in `transformers`, only sooner: that takes seconds to import.
+
+    A tokenizer that `tokenizers` does not know (Marian's own, of SentencePiece) is still asked through `transformers`.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        """tokenizer: of `tokenizers`, or of `transformers` where it has none of those inside."""
+        self._tokenizer = tokenizer
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> Tokens:
+        """The tokenizer of a model folder."""
+        path = folder / TOKENIZER_FILE
+        if not path.is_file():
+            return cls(load_tokenizer(folder))
+        try:
+            return cls(Tokenizer.from_file(str(path)))
+        except Exception as error:  # `tokenizers` has no exception of its own for a damaged file
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise LindaError(f"{path}: the tokenizer cannot be loaded ({reason})") from error
+
+    @classmethod
+    def of(cls, model: LindaModel) -> Tokens:
+        return cls(getattr(model.tokenizer, "backend_tokenizer", model.tokenizer))
+
+    def ids(self, text: str, masked: bool = False) -> tuple[int, ...]:
+        """All token ids of a text, however many, end marker included.
+
+        Only a text that we masked ourselves may hold the mask token; in anybody else's a special token is plain
+        characters.
+        """
+        tokenizer = self._tokenizer
+        if not isinstance(tokenizer, Tokenizer):
+            return tuple(tokenizer(text, split_special_tokens=not masked, verbose=False)["input_ids"])
+        # Said at every call: the file may say otherwise, and so may the model that shares this tokenizer.
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.encode_special_tokens = not masked
+        return tuple(tokenizer.encode(text).ids)
+
+    def texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """The texts of ids, special tokens left out."""
+        tokenizer = self._tokenizer
+        if not isinstance(tokenizer, Tokenizer):
+            return tokenizer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return [tokenizer.decode(row, skip_special_tokens=True) for row in rows]
