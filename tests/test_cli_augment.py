@@ -18,6 +18,7 @@ from linda.augmentation import Augmenter
 from linda.cli import augment as cli
 from linda.cli import main
 from linda.file_run import augment_file
+from linda.interpolator import engine_for
 from splice import sentences
 
 GOOD = "text,label\n" + "".join(f"{text},{row % 2}\n" for row, text in enumerate(sentences(6)))
@@ -56,8 +57,22 @@ def test_a_table_gets_bigger_and_the_summary_says_how(folder: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout == ""
     assert "6 rows in, 6 made of 6 planned" in result.stderr
+    assert "engine" not in result.stderr
     assert len((folder / "out.jsonl").read_text().splitlines()) == 12
     assert sorted(path.name for path in folder.iterdir()) == ["in.csv", "out.jsonl", "out.jsonl.labels.json"]
+
+
+@pytest.mark.parametrize("method", ["linda", "ssmba"])
+def test_the_summary_names_the_engine(folder: Path, tiny_model_folder: Path, method: str) -> None:
+    arguments = ("in.csv", "--output", "out.jsonl", "--method", method, "--model", str(tiny_model_folder))
+    assert f" s (engine {engine_for(tiny_model_folder)})\n" in call(*arguments).stderr
+    assert " s (engine torch)\n" in call(*arguments, "--engine", "torch").stderr
+
+
+def test_a_method_without_an_engine_takes_none(folder: Path) -> None:
+    result = call("in.csv", "--output", "out.jsonl", *QUICK, "--engine", "torch")
+    assert result.exit_code == 2
+    assert "'eda' cannot be set up so: got an unexpected keyword argument 'engine'" in result.stderr
 
 
 def test_gates_can_be_opened(folder: Path) -> None:

@@ -70,6 +70,7 @@ class Augmenter:
     # The texts: LINDA's model and how it mixes, or another method.
     method: str | Method = "linda"
     model: "str | Path | Interpolator | None" = None  # of a method that has one; None is the embedded one
+    engine: str = "auto"  # what computes a LINDA model that is given by name: auto, int8 or torch
     raw_ratio: bool = False  # mix by α itself, uncalibrated, as the paper does
     # The labels.
     labels: str = "interpolated"  # interpolated, sharpened, predicted, measured, hard
@@ -110,7 +111,7 @@ class Augmenter:
         begun = time.monotonic()
         new, tally = self._new_columns(examples, self.plan(examples) if plan is None else plan)
         if self.progress:
-            print(Summary(examples, tally, time.monotonic() - begun), file=sys.stderr)
+            print(Summary(examples, tally, time.monotonic() - begun, self.engine_name), file=sys.stderr)
         return joined(data, examples, new, self.only_new)
 
     def __call__(self, batch: dict[str, list[Any]], indices: list[int] | None = None) -> dict[str, list[Any]]:
@@ -185,6 +186,18 @@ class Augmenter:
         )
         return generator.chunks(write_all, seen, start)
 
+    def with_progress(self, chunks: Iterable[Chunk], total: int, start: int = 0) -> Iterator[Chunk]:
+        """Chunks as they come, with a bar of plan rows done, rows per second and the time left."""
+        if not self.progress:
+            yield from chunks
+            return
+        from tqdm import tqdm
+
+        with tqdm(desc=self.engine_name, total=total, initial=start, unit="row", disable=None) as bar:
+            for chunk in chunks:
+                yield chunk
+                bar.update(chunk.stop - chunk.start)
+
     def writing(self) -> AbstractContextManager[WriteAll]:
         if self.workers == 1:
             return write_here(self._writer)
@@ -195,6 +208,13 @@ class Augmenter:
     @property
     def method_name(self) -> str:
         return self.method if isinstance(self.method, str) else self.method.name
+
+    @cached_property
+    def engine_name(self) -> str | None:
+        """The engine that computes the method's model; None where it has no LINDA model, or is the caller's own."""
+        method = augmenters.find(self.method) if isinstance(self.method, str) else None
+        choose = getattr(method, "engine_for", None)
+        return None if choose is None else choose(self.model, self.engine)
 
     @property
     def mixes(self) -> bool:
@@ -207,7 +227,8 @@ class Augmenter:
         if isinstance(method, str):
             model = {} if self.model is None else {"model": self.model}
             ratio = {"raw": self.raw_ratio} if method == "linda" else {}
-            method = augmenters.load(method, **model, **ratio)
+            engine = {} if self.engine == "auto" else {"engine": self.engine}
+            method = augmenters.load(method, **model, **ratio, **engine)
         return Writer(method, self.gates, self.retries)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -222,20 +243,10 @@ class Augmenter:
             seen = Seen(example for _, example in examples.scan())
             with self.writing() as write_all:
                 chunks = self.chunks(examples, plan, self.find_teacher(examples), write_all, seen)
-                for chunk in with_progress(chunks, len(plan), self.progress):
+                for chunk in self.with_progress(chunks, len(plan)):
                     rows += chunk.rows
                     tally += chunk.tally
         return new_columns(examples, rows, self.method_name, self.weight), tally
-
-
-def with_progress(chunks: Iterable[Chunk], total: int, progress: bool, start: int = 0) -> Iterator[Chunk]:
-    """Chunks as they come, with a bar of plan rows done, rows per second and the time left."""
-    from tqdm import tqdm
-
-    with tqdm(total=total, initial=start, unit="row", disable=None if progress else True) as bar:
-        for chunk in chunks:
-            yield chunk
-            bar.update(chunk.stop - chunk.start)
 
 
 def _make_writer(augmenter: Augmenter) -> Writer:

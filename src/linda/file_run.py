@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from linda import __version__
-from linda.augmentation import Augmenter, with_progress
+from linda.augmentation import Augmenter
 from linda.errors import LindaError
 from linda.examples import Examples
 from linda.gates import Seen
@@ -84,7 +84,7 @@ def augment_file(
                 weight=augmenter.weight,
                 only_new=augmenter.only_new,
             )
-    return Summary(examples, tally, time.monotonic() - begun)
+    return Summary(examples, tally, time.monotonic() - begun, augmenter.engine_name)
 
 
 @contextmanager
@@ -185,7 +185,7 @@ def _run(augmenter: Augmenter, source: Path, source_format: str, plan: Plan | No
     """Everything that the new rows depend on."""
     settings = {field.name: getattr(augmenter, field.name) for field in fields(augmenter) if field.name not in _FREE}
     settings |= {name: _state(settings[name]) for name in ("model", "teacher", "encoder")}
-    settings |= {"method": augmenter.method_name, "gates": asdict(augmenter.gates)}
+    settings |= {"method": augmenter.method_name, "gates": asdict(augmenter.gates), "engine": augmenter.engine_name}
     columns = [] if plan is None else [plan.row, plan.partner, plan.alpha, plan.seed]
     return {
         "linda": __version__,
@@ -228,7 +228,7 @@ def _make(augmenter: Augmenter, examples: Examples, plan: Plan, journal: Journal
         teacher = _teacher(augmenter, examples, journal)
         with augmenter.writing() as write_all:
             chunks = augmenter.chunks(examples, plan, teacher, write_all, seen, start=done)
-            for chunk in with_progress(chunks, len(plan), augmenter.progress, start=done):
+            for chunk in augmenter.with_progress(chunks, len(plan), start=done):
                 journal.append(chunk)
                 tally += chunk.tally
     return tally

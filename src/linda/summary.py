@@ -16,10 +16,12 @@ class Summary:
     examples: Examples
     tally: Tally
     seconds: float
+    engine: str | None  # that wrote the texts, if one did
 
     def __str__(self) -> str:
         tally, rows_in = self.tally, len(self.examples.table)
-        lines = [f"{rows_in:,} rows in, {tally.made:,} made of {tally.planned:,} planned, {self.seconds:.0f} s"]
+        by = f" (engine {self.engine})" if self.engine else ""
+        lines = [f"{rows_in:,} rows in, {tally.made:,} made of {tally.planned:,} planned, {self.seconds:.0f} s{by}"]
         if self.examples.skipped:
             lines.append(f"  {self.examples.skipped:,} rows without text skipped")
         for gate in Gates.names():

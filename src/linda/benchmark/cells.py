@@ -20,6 +20,7 @@ from linda.benchmark.protocol import Protocol, draw, split
 from linda.benchmark.tasks import Rows, Task, TaskSource
 from linda.classifier import TextClassifier
 from linda.errors import LindaError
+from linda.interpolator import engine_for
 from linda.labels import LabelName
 from linda.textio import atomic_writer
 
@@ -52,6 +53,7 @@ class Settings:
         del shared["models"]
         if self.models.use_linda(method):
             shared["linda_model"] = fingerprint(self.models.linda)
+            shared["engine"] = engine_for(self.models.linda, self.models.engine)
         if method.augmenter == "ssmba":
             shared["masked_model"] = _short(self.models.masked)
         if method.augmenter == "backtranslation":

@@ -150,6 +150,7 @@ class Models:
     masked: str | None = None  # of SSMBA; None: the LINDA model
     there: str | None = None  # of back-translation
     back: str | None = None
+    engine: str = "auto"  # that computes the LINDA model
 
     def check(self, methods: list[Method]) -> None:
         """Before anything is computed: each method has what it needs."""
@@ -239,15 +240,15 @@ def _agreed(new: NewRows, teacher: TextClassifier, keep: float) -> NewRows:
 def _load(name: str, models: Models, raw: bool) -> augmenters.Augmenter:
     """Loaded once for all cells of a process."""
     if name == "linda":
-        return augmenters.load(name, model=_interpolator(models.linda), raw=raw)
+        return augmenters.load(name, model=_interpolator(models.linda, models.engine), raw=raw)
     if name == "ssmba":
-        return augmenters.load(name, model=models.masked or _interpolator(models.linda))
+        return augmenters.load(name, model=models.masked or _interpolator(models.linda, models.engine))
     if name == "backtranslation":
         return augmenters.load(name, there=models.there, back=models.back)
     return augmenters.load(name)
 
 
 @lru_cache(maxsize=1)
-def _interpolator(model: str | None) -> Interpolator:
+def _interpolator(model: str | None, engine: str) -> Interpolator:
     """One copy in memory, for all methods that use it."""
-    return Interpolator.from_pretrained(model)
+    return Interpolator.from_pretrained(model, engine=engine)

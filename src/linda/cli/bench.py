@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from linda.cli.options import engine_option
 from linda.errors import LindaError
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
     help="Tokens of a text that the encoder reads; 256 by default, 128 with --paper on a laptop.",
 )
 @click.option("--model", help="LINDA model: folder or hub name; the embedded one by default.")
+@engine_option
 @click.option("--masked-model", help="Masked language model of ssmba; the LINDA model by default.")
 @click.option("--translate", nargs=2, metavar="THERE BACK", help="The two translation models of backtranslation.")
 @click.option("--workers", type=click.IntRange(min=1), default=2, help="Cells computed at a time, one thread each.")
@@ -150,7 +152,7 @@ def _settings(
         for name in ("encoder", "max_length", "match", "test_size", "batch_size", "epochs", "on")
         if given[name] is not None
     }
-    models = Models(given["model"], given["masked_model"], there, back)
+    models = Models(given["model"], given["masked_model"], there, back, given["engine"])
     settings = Settings(**{**preset, **chosen}, models=models)
     rate = given["learning_rate"]
     if rate is None:
