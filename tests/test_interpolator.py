@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import torch
 
+from linda import engines
 from linda import interpolator as module
 from linda.decoding import Decoding, Hypothesis
+from linda.engines.int8_engine import Int8Engine
 from linda.errors import LindaError
 from linda.interpolator import Interpolator
 from linda.model import LindaModel
@@ -300,6 +302,18 @@ def test_no_embedded_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 def test_the_embedded_model_is_the_default(monkeypatch: pytest.MonkeyPatch, tiny_model_folder: Path) -> None:
     monkeypatch.setattr(module, "EMBEDDED", tiny_model_folder)
     assert Interpolator.from_pretrained().config.max_length == 24
+
+
+@pytest.mark.parametrize("engine", engines.NAMES)
+def test_a_model_in_memory_writes_what_its_folder_does(
+    tiny_model: LindaModel, tiny_model_folder: Path, engine: str
+) -> None:
+    if engine == "int8" and (why_not := Int8Engine.why_not(tiny_model.config.base, tiny_model.device)):
+        pytest.skip(why_not)
+    stored = Interpolator.from_pretrained(tiny_model_folder, device="cpu", engine=engine)
+    held = Interpolator.of(tiny_model, engine)
+    assert stored.engine.name == held.engine.name == engine
+    assert stored.mix(A, B, ALPHA) == held.mix(A, B, ALPHA)
 
 
 def test_unknown_device_and_engine(tiny_model_folder: Path) -> None:

@@ -1,7 +1,7 @@
 """One file per way to compute a model: the encoder's states of a text, and the texts that are written from states.
 
 `int8` computes with 8-bit weights on a CPU, for the families it knows; `torch` runs anything anywhere. "auto" is the
-first of them that can run. Their texts agree nearly always, not always: 8 bits are not 32.
+first of them that can run. Their texts are mostly the same, but not always: 8 bits are not 32.
 """
 
 from __future__ import annotations
