@@ -210,14 +210,16 @@ def test_noise_in_training_only_and_on_both_texts(model: LindaModel) -> None:
     assert torch.equal(log_p(0.5, 3), log_p(0.5, 3))
 
 
-def test_noise_in_proportion_to_the_state(tiny_model: LindaModel) -> None:
-    states = torch.randn(1, 4, 512) * torch.tensor([1.0, 10.0, 0.1, 3.0])[None, :, None]
-    tiny_model.config.noise, tiny_model.config.noise_scale = 0.0, 0.5
+def test_the_middle_is_noised_in_proportion_to_the_state(tiny_model: LindaModel) -> None:
+    alpha = torch.tensor([0.0, 0.1, 0.5, 1.0])
+    states = torch.randn(4, 3, 512) * torch.tensor([1.0, 10.0, 0.1])[None, :, None]
+    tiny_model.config.noise, tiny_model.config.middle_noise = 0.0, 0.5
     try:
-        noise = tiny_model._noised(states, torch.Generator().manual_seed(0)) - states
+        noise = tiny_model._noised(states, alpha, torch.Generator().manual_seed(0)) - states
     finally:
-        tiny_model.config.noise, tiny_model.config.noise_scale = 0.001, 0.0
-    torch.testing.assert_close(noise.norm(dim=-1), 0.5 * states.norm(dim=-1), rtol=0.1, atol=0.0)
+        tiny_model.config.noise, tiny_model.config.middle_noise = 0.001, 0.0
+    share = torch.tensor([0.0, 0.5 * 4 * 0.1 * 0.9, 0.5, 0.0])  # of the state's norm
+    torch.testing.assert_close(noise.norm(dim=-1), share[:, None] * states.norm(dim=-1), rtol=0.1, atol=1e-6)
 
 
 def test_a_typed_mask_token_is_plain_text(tiny_model: LindaModel) -> None:
@@ -269,9 +271,9 @@ class TestFolder:
 
     def test_from_seq2seq_starts_from_the_bases_weights(self, tiny_base_folder: Path) -> None:
         base = MarianMTModel.from_pretrained(tiny_base_folder)
-        model = LindaModel.from_seq2seq(tiny_base_folder, noise_scale=0.5)
+        model = LindaModel.from_seq2seq(tiny_base_folder, middle_noise=0.5)
         assert torch.equal(model.seq2seq.model.shared.weight, base.model.shared.weight)
-        assert model.config.noise_scale == 0.5
+        assert model.config.middle_noise == 0.5
 
     def test_no_folder(self, tmp_path: Path) -> None:
         with pytest.raises(LindaError, match="no model folder"):

@@ -43,7 +43,7 @@ def settings(corpus: str, tiny_base_folder: Path) -> TrainingSettings:
         warmup=2,
         decay=0.5,
         dropout=0.1,
-        noise_scale=0.1,
+        middle_noise=0.1,
         validate_every=4,
         checkpoint_every=3,
     )
@@ -80,18 +80,18 @@ def test_the_paper_preset_is_the_papers() -> None:
     assert paper.base == "facebook/bart-large"
     assert paper.steps * paper.pairs == 1_000_000
     assert (paper.pairs, paper.learning_rate, paper.weight_decay, paper.warmup, paper.decay) == (8, 1e-5, 0, 0, 0)
-    assert (paper.mask_probability, paper.norm_penalty, paper.noise, paper.noise_scale) == (0.1, 0.001, 0.001, 0)
+    assert (paper.mask_probability, paper.norm_penalty, paper.noise, paper.middle_noise) == (0.1, 0.001, 0.001, 0)
     assert (paper.restyled, paper.middle) == (0, 1)
 
 
 class TestTrain:
     def test_learns_and_writes_a_model(self, settings: TrainingSettings, tmp_path: Path) -> None:
         output = tmp_path / "model"
-        train(_changed(settings, steps=60, decay=0.0, dropout=0.0, noise_scale=0.0), output)
+        train(_changed(settings, steps=60, decay=0.0, dropout=0.0, middle_noise=0.0), output)
         losses = [entry["loss_per_token"] for entry in _log(output) if "loss" in entry]
         assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
         model = LindaModel.from_pretrained(output)
-        assert model.config.noise_scale == 0.0
+        assert model.config.middle_noise == 0.0
         assert {path.name for path in output.iterdir()} >= {"config.json", "model.safetensors", "tokenizer.json"}
 
     def test_validates_with_the_figures_that_matter(self, settings: TrainingSettings, tmp_path: Path) -> None:

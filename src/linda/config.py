@@ -19,13 +19,13 @@ class LindaConfig:
     mask_probability: float = 0.1  # of each whitespace word, drawn afresh every time a sentence is seen
     norm_penalty: float = 0.001  # λ of Eq. 6
     noise: float = 0.001  # standard deviation of the noise on every state, in training
-    noise_scale: float = 0.0  # the same as a share of the state's own norm; 0 in the paper
+    middle_noise: float = 0.0  # more of it at α = ½, as a share of the state's norm; none at the ends; 0 in the paper
     max_length: int = 128  # the window in tokens; longer texts are mixed sentence by sentence
     # The map from the ratio asked for to the ratio mixed, as knots (asked, mixed); this one changes nothing.
     calibration: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, 0.0), (1.0, 1.0)])
 
     def __post_init__(self) -> None:
-        for name in ("mask_probability", "norm_penalty", "noise", "noise_scale"):
+        for name in ("mask_probability", "norm_penalty", "noise", "middle_noise"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value < float("inf"):
                 raise LindaError(f"{name} is {value!r}; it must be a number of 0 or more")

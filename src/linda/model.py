@@ -187,7 +187,7 @@ class LindaModel(nn.Module):
         penalty = self.config.norm_penalty * (norms_a.sum(1) + norms_b.sum(1)).mean()
 
         if self.training:
-            states_a, states_b = self._noised(states_a, generator), self._noised(states_b, generator)
+            states_a, states_b = (self._noised(states, alpha, generator) for states in (states_a, states_b))
         mixed, mask = self.converter.mix(states_a, mask_a, states_b, mask_b, alpha)
         log_p_a = self.log_likelihood(mixed, mask, targets_a)
         log_p_b = self.log_likelihood(mixed, mask, targets_b)
@@ -203,12 +203,15 @@ class LindaModel(nn.Module):
             state_norm=(norms_a.detach().sqrt().sum() + norms_b.detach().sqrt().sum()) / (mask_a.sum() + mask_b.sum()),
         )
 
-    def _noised(self, states: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Zero-mean Gaussian noise on every state: the paper's fixed σ, plus one in proportion to the state itself.
+    def _noised(self, states: Tensor, alpha: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Zero-mean Gaussian noise on every state (B, L, d): the paper's fixed σ, plus 4α(1−α)·`middle_noise`·‖h‖.
 
-        The fixed 0.001 is nothing beside the states of most encoders; `noise_scale` is a share of ‖h‖ instead.
+        The fixed 0.001 is nothing beside the states of most encoders: half-way between two texts the decoder can still
+        read both, and copies one or the other. Noise of several times the state's norm hides the details there, so that
+        it must lean on what it knows of language; at the ends, where it is to copy, nothing is hidden.
         """
-        scale = self.config.noise + self.config.noise_scale * states.detach().square().mean(-1, True).sqrt()
+        middle = (self.config.middle_noise * 4 * alpha * (1 - alpha)).to(states.dtype)[:, None, None]
+        scale = self.config.noise + middle * states.detach().square().mean(-1, True).sqrt()
         noise = torch.randn(states.shape, generator=generator, device=states.device, dtype=states.dtype)
         return states + scale * noise
 

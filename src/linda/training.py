@@ -52,7 +52,7 @@ class TrainingSettings:
     mask_probability: float = 0.1
     norm_penalty: float = 0.001  # λ
     noise: float = 0.001
-    noise_scale: float = 0.0
+    middle_noise: float = 0.0
     restyled: float = 0.0
     middle: float = 1.0
     max_length: int = 128
@@ -87,8 +87,8 @@ PRESETS = {
         warmup=100,
         decay=0.3,
         dropout=0.0,
-        mask_probability=0.25,
-        noise_scale=0.3,
+        mask_probability=0.15,
+        middle_noise=3.5,
         restyled=0.35,
     ),
 }
@@ -235,7 +235,7 @@ def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
 
 
 def _apply(settings: TrainingSettings, model: LindaModel) -> None:
-    for name in ("mask_probability", "norm_penalty", "noise", "noise_scale", "max_length"):
+    for name in ("mask_probability", "norm_penalty", "noise", "middle_noise", "max_length"):
         setattr(model.config, name, getattr(settings, name))
     if settings.dropout is not None:
         for module in model.modules():

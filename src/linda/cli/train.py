@@ -30,7 +30,7 @@ _HELP = {
     "mask_probability": "Share of words that are masked.",
     "norm_penalty": "λ: weight of the states' squared norms.",
     "noise": "Standard deviation of the noise on the states.",
-    "noise_scale": "The same as a share of each state's norm.",
+    "middle_noise": "More of it half-way between two texts, as a share of each state's norm; none at the ends.",
     "restyled": "Share of sentences put in lower case, without full stop, cut off …",
     "middle": "α ~ Beta(m, m): 1 is uniform, more draws from the middle.",
     "max_length": "Tokens beyond which a sentence is cut.",
