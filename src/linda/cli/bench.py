@@ -36,7 +36,7 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
     "--profile",
     type=click.Choice(["laptop", "paper"]),
     default="laptop",
-    help="laptop: MiniLM, at most 2,500 training and 2,000 test rows, 128 tokens. paper: BERT-base, all rows.",
+    help="laptop: MiniLM, at most 2,500 training and 2,000 test rows. paper: BERT-base and all rows.",
 )
 @click.option("--tasks", help="Tasks by name, as trec-coarse,sst2; an unknown name lists them.")
 @click.option(
@@ -61,7 +61,7 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
 @click.option(
     "--max-length",
     type=click.IntRange(min=8),
-    help="Tokens of a text that the encoder reads; 256 by default, 128 with --paper on a laptop.",
+    help="Tokens of a text that the encoder reads; 256 by default, 512 with --profile paper.",
 )
 @click.option("--model", help="LINDA model: folder or hub name; the embedded one by default.")
 @engine_option
