@@ -2,17 +2,21 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 import torch
 from transformers import PreTrainedModel
 
 from linda.decoding import Decoding
+from linda.engines import short_list
 from linda.engines.bart_family import attend, hiding
 from linda.engines.int8_engine import Int8Engine
+from linda.engines.int8_paths import Int8Paths
 from linda.engines.quantized import Linear, Matrix, quantize
 from linda.engines.torch_engine import TorchEngine
 from linda.errors import LindaError
+from linda.interpolator import Interpolator
 from test_engines import FAMILIES, LONGEST, VOCABULARY, bart, build, ids_of, marian, mbart, rows, t5
 
 CPU = torch.device("cpu")
@@ -25,6 +29,10 @@ def base_of(model: PreTrainedModel) -> dict:
 
 def int8(model: PreTrainedModel) -> Int8Engine:
     return Int8Engine(base_of(model), {f"seq2seq.{name}": tensor for name, tensor in model.state_dict().items()})
+
+
+def paths_of(engine: Int8Engine, states: torch.Tensor, mask: torch.Tensor) -> Int8Paths:
+    return Int8Paths(engine._network, engine._output(None), states, mask)
 
 
 def gentle(family, **settings: float) -> PreTrainedModel:
@@ -73,7 +81,7 @@ def test_a_linear_layer_is_the_integer_product_times_both_scales(inputs: int, ou
 
 def test_the_largest_numbers_do_not_overflow() -> None:
     x = torch.ones(2, 2048)
-    result = Linear.of(torch.ones(8, 2048), None)(quantize(x))
+    result = Linear.of(torch.ones(8, 2048), torch.zeros(8))(quantize(x))
     assert torch.allclose(result, torch.full((2, 8), 2048.0))
 
 
@@ -149,7 +157,7 @@ def test_a_path_remembers_what_it_has_written_and_nothing_else(family) -> None:
     states, mask = rows(6)
     generator = torch.Generator().manual_seed(3)
     with torch.inference_mode():
-        paths = engine._paths(states, mask)
+        paths = paths_of(engine, states, mask)
         texts = torch.zeros(6, 1, 0, dtype=torch.long)
         alive = list(range(6))
         for time in range(30):
@@ -167,7 +175,7 @@ def test_a_path_remembers_what_it_has_written_and_nothing_else(family) -> None:
                 texts, alive = texts[order], [alive[place] for place in order]
         for place, row in enumerate(alive):
             for path in range(4):
-                again = engine._paths(states[row : row + 1], mask[row : row + 1])
+                again = paths_of(engine, states[row : row + 1], mask[row : row + 1])
                 for token in texts[place, path]:
                     expected = again.step(token.view(1, 1))
                 assert torch.allclose(logits[place, path], expected[0, 0], atol=0.02)
@@ -202,3 +210,74 @@ def test_a_base_without_an_end_marker_is_refused() -> None:
 def test_transformers_is_not_imported() -> None:
     code = "import sys, linda.engines.int8_engine; sys.exit('transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.fixture
+def few_common(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(short_list, "COMMON", 10)
+    return 10
+
+
+def row_pieces(count: int) -> list[set[int]]:
+    """Of the rare pieces a few per row; some rows have none."""
+    return [{3, *range(10 + 5 * row, 14 + 5 * row)} if row % 3 else set() for row in range(count)]
+
+
+STRATEGIES = [{}, {"n": 4}, {"beams": 1}, {"sample": True, "n": 2, "temperature": 3.0}, {"no_repeat_ngram": 2}]
+
+
+@pytest.mark.parametrize("family", [marian, bart])
+@pytest.mark.parametrize("settings", STRATEGIES, ids=str)
+def test_a_row_is_written_with_common_pieces_and_its_own(family, settings: dict, few_common: int) -> None:
+    model, pieces = build(family, ending=3.0), row_pieces(9)
+    model.final_logits_bias[0, few_common:] += 3.0
+    engine = int8(model)
+    texts = ids_of(engine.decode(*rows(9), Decoding(**settings), list(range(9)), pieces))
+    rare = 0
+    for row, own in zip(texts, pieces, strict=True):
+        for text in row:
+            rare += len({*text} - {*range(few_common)})
+            assert {*text} <= {*range(few_common), *own}
+            pairs = list(pairwise(text[:-1]))  # the end marker may be forced
+            assert len({*pairs}) == len(pairs) or "no_repeat_ngram" not in settings
+    assert rare > 0
+
+
+@pytest.mark.parametrize("settings", STRATEGIES, ids=str)
+def test_another_rows_pieces_do_not_matter(settings: dict, few_common: int) -> None:
+    engine, pieces, decoding = int8(build(marian)), row_pieces(9), Decoding(**settings)
+    states, mask = rows(9)
+    together = engine.decode(states, mask, decoding, list(range(9)), pieces)
+    for row in range(9):
+        one = slice(row, row + 1)
+        alone = engine.decode(states[one], mask[one], decoding, [row], pieces[one])
+        assert ids_of(alone) == ids_of(together[one])
+        assert [text.score for text in alone[0]] == pytest.approx([text.score for text in together[row]], abs=1e-4)
+
+
+@pytest.mark.parametrize("settings", STRATEGIES, ids=str)
+def test_a_list_of_all_pieces_is_the_whole_vocabulary(settings: dict, few_common: int) -> None:
+    engine, decoding = int8(build(bart)), Decoding(**settings)
+    states, mask = rows(6)
+    whole = engine.decode(states, mask, decoding, list(range(6)))
+    listed = engine.decode(states, mask, decoding, list(range(6)), [range(VOCABULARY)] * 6)
+    assert ids_of(listed) == ids_of(whole)
+
+
+def test_the_end_marker_is_always_at_hand(few_common: int) -> None:
+    model = build(marian, ending=50.0)
+    model.config.eos_token_id = 40
+    model.final_logits_bias[0, 0], model.final_logits_bias[0, 40] = 0.0, 50.0
+    base = base_of(model) | {"eos_token_id": 40}
+    engine = Int8Engine(base, {f"seq2seq.{name}": tensor for name, tensor in model.state_dict().items()})
+    assert ids_of(engine.decode(*rows(2), Decoding(), [0, 0], [set(), set()])) == [[[40]], [[40]]]
+
+
+def test_the_embedded_model_writes_nearly_what_the_exact_engine_writes() -> None:
+    a = ["What is the capital of France?", "The museum opened to the public in 1987.", "a warm , funny little film ."]
+    b = ["How many people live in Tokyo?", "She plays the violin in a small orchestra.", "the story goes nowhere"]
+    a, b, alpha = a * 5, b * 5, [ratio for ratio in (0.0, 0.2, 0.5, 0.8, 1.0) for _ in range(3)]
+    exact, fast = (Interpolator.from_pretrained(engine=name).mix(a, b, alpha) for name in ("torch", "int8"))
+    assert sum(map(str.__eq__, exact, fast)) >= 9
+    assert fast[:3] == b[:3]
+    assert fast[-3:] == a[-3:]

@@ -14,6 +14,7 @@ from linda.engines.bart_family import ACTIVATIONS, NORMALIZES_FIRST, Network
 from linda.engines.int8_paths import Int8Paths
 from linda.engines.quantized import Linear, missing_feature
 from linda.engines.search import beam_search, walk
+from linda.engines.short_list import Output, ShortLists
 
 
 class Int8Engine:
@@ -55,16 +56,25 @@ class Int8Engine:
     ) -> list[list[Hypothesis]]:
         limits = [decoding.limit(length, self._frame.window) for length in mask.sum(dim=1).tolist()]
         if not decoding.sample and decoding.beams > 1:
-            return beam_search(self._paths(states, mask), self._frame, decoding, limits, self.device)
+            output = self._output(pieces)
+            paths = Int8Paths(self._network, output, states, mask)
+            return beam_search(paths, self._frame, decoding, limits, self.device, output.vocabulary)
         n = decoding.n
         states, mask = states.repeat_interleave(n, dim=0), mask.repeat_interleave(n, dim=0)
         limits = [limit for limit in limits for _ in range(n)]
         streams = [(seed, sample) for seed in seeds for sample in range(n)]
-        texts = walk(self._paths(states, mask), self._frame, decoding, limits, streams, self.device)
+        output = self._output(None if pieces is None else [row for row in pieces for _ in range(n)])
+        paths = Int8Paths(self._network, output, states, mask)
+        texts = walk(paths, self._frame, decoding, limits, streams, self.device, output.vocabulary)
         return [texts[row : row + n] for row in range(0, len(texts), n)]
 
-    def _paths(self, states: Tensor, mask: Tensor) -> Int8Paths:
-        return Int8Paths(self._network, self._whole_vocabulary, states, mask)
+    def _output(self, pieces: Sequence[Collection[int]] | None) -> Output:
+        return Output([self._whole_vocabulary]) if pieces is None else self._short_lists.output(pieces)
+
+    @cached_property
+    def _short_lists(self) -> ShortLists:
+        network, frame = self._network, self._frame
+        return ShortLists(network.output_matrix, network.output_bias, frame.ends, frame.banned)
 
     @cached_property
     def _whole_vocabulary(self) -> Linear:

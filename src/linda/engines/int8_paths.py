@@ -8,12 +8,15 @@ a row's attention looks at little more than the length of its text, not at `beam
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from linda.engines.bart_family import NARROWEST, Network, hiding
-from linda.engines.quantized import Linear, quantize
+from linda.engines.quantized import quantize
+from linda.engines.short_list import Output
 
 _GROWTH = 16  # places
 
@@ -21,7 +24,7 @@ _GROWTH = 16  # places
 class Int8Paths:
     """The paths of a batch (the protocol `Paths` of search.py), written one token per step."""
 
-    def __init__(self, network: Network, output: Linear, states: Tensor, mask: Tensor) -> None:
+    def __init__(self, network: Network, output: Output, states: Tensor, mask: Tensor) -> None:
         """states (B, L̃, d), mask (B, L̃)."""
         self._network, self._output = network, output
         short = max(0, NARROWEST - mask.shape[1])
@@ -41,8 +44,8 @@ class Int8Paths:
         states = self._network.embedding(tokens.reshape(-1, 1), self._written)[:, 0]  # (B·p, d)
         self._written += 1
         for layer, tree, source in zip(self._network.layers, self._trees, self._source, strict=True):
-            states = layer(states, lambda k, v, tree=tree: tree.add(places, k, v), hidden, source, self._source_hidden)
-        return self._output(quantize(self._network.norm(states))).view(rows, paths, -1)
+            states = layer(states, partial(tree.add, places), hidden, source, self._source_hidden)
+        return self._output(quantize(self._network.norm(states)), rows)
 
     def follow(self, parents: Tensor) -> None:
         """parents (B, p): path i of a row now goes on from what was its path parents[:, i]."""
@@ -59,6 +62,7 @@ class Int8Paths:
             for keys, values in self._source
         ]
         self._seen, self._source_hidden = self._seen[order], self._source_hidden[order]
+        self._output.keep(order)
 
     def _free_places(self, paths: int) -> Tensor:
         """The first `paths` places of each row that no path sees, (B, p)."""

@@ -68,17 +68,21 @@ class Matrix(NamedTuple):
 class Linear:
     """W·x + b for rows x in 8 bits; the result has 32."""
 
-    def __init__(self, matrix: Matrix, bias: Tensor | None) -> None:
+    def __init__(self, matrix: Matrix, bias: Tensor) -> None:
         self._packed = torch.ops.onednn.qlinear_prepack(matrix.numbers, None)
         self._scales = matrix.scales
         self._zeros = torch.zeros(len(matrix.scales), dtype=torch.int32)
         self._bias = bias
 
     @classmethod
-    def of(cls, weight: Tensor, bias: Tensor | None) -> Linear:
-        return cls(Matrix.of(weight), None if bias is None else bias.detach().float())
+    def of(cls, weight: Tensor, bias: Tensor) -> Linear:
+        return cls(Matrix.of(weight), bias.detach().float())
 
-    def __call__(self, rows: Rows) -> Tensor:
+    @property
+    def outputs(self) -> int:
+        return len(self._scales)
+
+    def __call__(self, rows: Rows, out: Tensor | None = None) -> Tensor:
         """(R, in) → (R, out)."""
         products = torch.ops.onednn.qlinear_pointwise(
             rows.numbers,
@@ -95,5 +99,4 @@ class Linear:
             [],
             "",
         )
-        products.mul_(rows.scales)
-        return products if self._bias is None else products.add_(self._bias)
+        return torch.addcmul(self._bias, products, rows.scales, out=products if out is None else out)

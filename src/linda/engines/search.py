@@ -34,8 +34,34 @@ class Paths(Protocol):
         ...
 
 
+class Vocabulary:
+    """Which tokens the columns of the logits stand for: all, in order, or a list of some."""
+
+    def __init__(self, tokens: Tensor | None = None, size: int = 0) -> None:
+        """tokens (V,): the token of each column, None: token i is column i; size: how many tokens there are at all."""
+        self._tokens = tokens
+        if tokens is not None:
+            self._columns = tokens.new_full((size,), -1)
+            self._columns[tokens] = torch.arange(len(tokens), device=tokens.device)
+
+    def tokens(self, columns: Tensor) -> Tensor:
+        return columns if self._tokens is None else self._tokens[columns]
+
+    def columns(self, tokens: Tensor) -> Tensor:
+        """−1 for a token that has none."""
+        return tokens if self._tokens is None else self._columns[tokens]
+
+
+WHOLE = Vocabulary()
+
+
 def beam_search(
-    paths: Paths, frame: Frame, decoding: Decoding, limits: Sequence[int], device: torch.device
+    paths: Paths,
+    frame: Frame,
+    decoding: Decoding,
+    limits: Sequence[int],
+    device: torch.device,
+    vocabulary: Vocabulary = WHOLE,
 ) -> list[list[Hypothesis]]:
     """The same texts as `transformers`' beam search with early_stopping=False, row by row.
 
@@ -52,8 +78,9 @@ def beam_search(
 
     while True:
         length = tokens.shape[2]  # tokens written after this step; the start marker does not count
-        logits = _masked(logits, tokens, frame, decoding)
-        scores, parents, chosen = _best_continuations(logits, scores, width)
+        logits = _masked(logits, tokens, frame, decoding, vocabulary)
+        scores, parents, columns = _best_continuations(logits, scores, width)
+        chosen = vocabulary.tokens(columns)
         ending = torch.isin(chosen, ends)
         texts = tokens.gather(1, parents[:, :, None].expand(-1, -1, length))
         tokens = torch.cat([texts, chosen[:, :, None]], dim=2)  # (B, width, 1 + length)
@@ -87,7 +114,13 @@ def beam_search(
 
 
 def walk(
-    paths: Paths, frame: Frame, decoding: Decoding, limits: Sequence[int], seeds: Sequence[Seed], device: torch.device
+    paths: Paths,
+    frame: Frame,
+    decoding: Decoding,
+    limits: Sequence[int],
+    seeds: Sequence[Seed],
+    device: torch.device,
+    vocabulary: Vocabulary = WHOLE,
 ) -> list[Hypothesis]:
     """One path per row: the likeliest token at each step, or when sampling one drawn from the row's own stream."""
     rows = list(range(len(limits)))
@@ -98,9 +131,11 @@ def walk(
 
     while True:
         length = tokens.shape[2]
-        log_probabilities = _masked(logits, tokens, frame, decoding)[:, 0].log_softmax(dim=-1)  # (B, V)
-        chosen = choose(log_probabilities, rows, length)
-        sums = sums + log_probabilities.gather(1, chosen[:, None])[:, 0]
+        logits = _masked(logits, tokens, frame, decoding, vocabulary)
+        log_probabilities = logits[:, 0].log_softmax(dim=-1)  # (B, V)
+        columns = choose(log_probabilities, rows, length)
+        sums = sums + log_probabilities.gather(1, columns[:, None])[:, 0]
+        chosen = vocabulary.tokens(columns)
         tokens = torch.cat([tokens, chosen[:, None, None]], dim=2)
 
         open_rows = []
@@ -131,16 +166,19 @@ def _begin(paths: Paths, frame: Frame, rows: int, device: torch.device) -> tuple
     return logits, tokens
 
 
-def _masked(logits: Tensor, tokens: Tensor, frame: Frame, decoding: Decoding) -> Tensor:
+def _masked(logits: Tensor, tokens: Tensor, frame: Frame, decoding: Decoding, vocabulary: Vocabulary) -> Tensor:
     """Logits (B, p, V) in 32 bits, without the tokens that must not follow tokens (B, p, t)."""
     logits = logits.float()
-    logits[:, :, frame.banned] = -torch.inf
+    banned = vocabulary.columns(tokens.new_tensor(frame.banned))
+    logits[:, :, banned[banned >= 0]] = -torch.inf
     size = decoding.no_repeat_ngram
     if 0 < size <= tokens.shape[2]:
         ngrams = tokens.unfold(2, size, 1)  # (B, p, t-size+1, size)
         begun = tokens[:, :, None, tokens.shape[2] - size + 1 :]
-        repeats = (ngrams[..., :-1] == begun).all(dim=-1).nonzero(as_tuple=True)
-        logits[repeats[0], repeats[1], ngrams[..., -1][repeats]] = -torch.inf
+        row, path, time = (ngrams[..., :-1] == begun).all(dim=-1).nonzero(as_tuple=True)
+        columns = vocabulary.columns(ngrams[row, path, time, -1])
+        there = columns >= 0
+        logits[row[there], path[there], columns[there]] = -torch.inf
     return logits
 
 
