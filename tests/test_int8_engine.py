@@ -32,7 +32,7 @@ def int8(model: PreTrainedModel) -> Int8Engine:
 
 
 def paths_of(engine: Int8Engine, states: torch.Tensor, mask: torch.Tensor) -> Int8Paths:
-    return Int8Paths(engine._network, engine._output(None), states, mask)
+    return Int8Paths(engine._network, engine._output(None), states, mask, most_tokens=4 * 30)
 
 
 def gentle(family, **settings: float) -> PreTrainedModel:

@@ -57,14 +57,14 @@ class Int8Engine:
         limits = [decoding.limit(length, self._frame.window) for length in mask.sum(dim=1).tolist()]
         if not decoding.sample and decoding.beams > 1:
             output = self._output(pieces)
-            paths = Int8Paths(self._network, output, states, mask)
+            paths = Int8Paths(self._network, output, states, mask, decoding.beams * max(limits))
             return beam_search(paths, self._frame, decoding, limits, self.device, output.vocabulary)
         n = decoding.n
         states, mask = states.repeat_interleave(n, dim=0), mask.repeat_interleave(n, dim=0)
         limits = [limit for limit in limits for _ in range(n)]
         streams = [(seed, sample) for seed in seeds for sample in range(n)]
         output = self._output(None if pieces is None else [row for row in pieces for _ in range(n)])
-        paths = Int8Paths(self._network, output, states, mask)
+        paths = Int8Paths(self._network, output, states, mask, max(limits))
         texts = walk(paths, self._frame, decoding, limits, streams, self.device, output.vocabulary)
         return [texts[row : row + n] for row in range(0, len(texts), n)]
 

@@ -1,9 +1,9 @@
 """Texts that are written side by side by the 8-bit network: what they have written so far is kept as a tree.
 
-Beams of a row differ in their last tokens, and share all that came before. So each row keeps the keys and values of a
-tree: a token that any of its paths went through has a place, a mask says which path sees which place, and the place of
-a token that no path goes through any more is free for the next one. Nothing is moved when beams change places, and
-a row's attention looks at little more than the length of its text, not at `beams` times that.
+The beams of a row share what they wrote before they parted. So each row keeps the keys and values of a tree: a token
+that any of its paths went through has a place, a mask says which path sees which place, and the place of a token that
+no path goes through any more is free for the next one. Nothing is moved when beams change places, and nothing is kept
+twice.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from linda.engines.bart_family import NARROWEST, Network, hiding
 from linda.engines.quantized import quantize
 from linda.engines.short_list import Output
 
-_GROWTH = 16  # places
+_GROWTH = 8  # places that a tree is made wider at a time
 
 
 class Int8Paths:
     """The paths of a batch (the protocol `Paths` of search.py), written one token per step."""
 
-    def __init__(self, network: Network, output: Output, states: Tensor, mask: Tensor) -> None:
-        """states (B, L̃, d), mask (B, L̃)."""
+    def __init__(self, network: Network, output: Output, states: Tensor, mask: Tensor, most_tokens: int) -> None:
+        """states (B, L̃, d), mask (B, L̃); most_tokens: that the paths of a row together may come to."""
         self._network, self._output = network, output
         short = max(0, NARROWEST - mask.shape[1])
         states, mask = F.pad(states, (0, 0, 0, short)), F.pad(mask, (0, short))
         self._source_hidden = hiding(mask)
         self._source = [layer.source_memory(states) for layer in network.layers]
-        self._trees = [_Tree(*keys.shape[:3]) for keys, _ in self._source]
+        capacity = max(NARROWEST, most_tokens) + _GROWTH
+        self._trees = [_Tree(values.shape, capacity) for _, values in self._source]
         self._seen = torch.zeros(len(states), 1, NARROWEST, dtype=torch.bool)  # (B, p, places)
         self._written = 0
 
@@ -56,7 +57,7 @@ class Int8Paths:
         into = [row for row, old in enumerate(order) if row != old]
         moved = [order[row] for row in into]
         for tree in self._trees:
-            tree.keys, tree.values = (_kept(x, into, moved, len(order)) for x in (tree.keys, tree.values))
+            tree.keep(into, moved, len(order))
         self._source = [
             (_kept(keys, into, moved, len(order)), _kept(values, into, moved, len(order)))
             for keys, values in self._source
@@ -70,24 +71,40 @@ class Int8Paths:
         if int(in_use.sum(dim=1).max()) + paths > in_use.shape[1]:
             self._seen, in_use = F.pad(self._seen, (0, _GROWTH)), F.pad(in_use, (0, _GROWTH))
             for tree in self._trees:
-                tree.keys, tree.values = F.pad(tree.keys, (0, _GROWTH)), F.pad(tree.values, (0, 0, 0, _GROWTH))
+                tree.widen(_GROWTH)
         return in_use.to(torch.int8).argsort(dim=1, stable=True)[:, :paths]
 
 
 class _Tree:
-    """One layer's keys (B, H, k, places) and values (B, H, places, k) of the tokens written so far."""
+    """One layer's keys and values of the tokens written so far, (B, H, capacity, k), of which the first are in use."""
 
-    def __init__(self, rows: int, heads: int, size: int) -> None:
-        # Zeros: a place that is not used yet is hidden, yet must not hold a NaN.
-        self.keys = torch.zeros(rows, heads, size, NARROWEST)
-        self.values = torch.zeros(rows, heads, NARROWEST, size)
+    def __init__(self, source: torch.Size, capacity: int) -> None:
+        """source: the shape of the source's values, (B, H, L̃, k)."""
+        rows, heads, _, size = source
+        # Memory that is not touched costs nothing: a tree seldom needs all of it.
+        self._keys, self._values = (torch.empty(rows, heads, capacity, size) for _ in range(2))
+        self._width = 0
+        self.widen(NARROWEST)
+
+    def widen(self, places: int) -> None:
+        old, self._width = self._width, self._width + places
+        for tensor in (self._keys, self._values):
+            tensor[:, :, old : self._width] = 0.0  # hidden until they are used, yet they must not hold a NaN
 
     def add(self, places: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Puts this token's keys and values, (B, p, H, k), in their places, (B, p); gives all."""
+        """Puts this token's keys and values, (B, p, H, k), in their places, (B, p); gives all.
+
+        The keys lie as they are written, and are handed on as (B, H, k, n): to write them so would cost more.
+        """
         rows = torch.arange(len(places))[:, None]
-        self.keys.permute(0, 3, 1, 2)[rows, places] = keys
-        self.values.transpose(1, 2)[rows, places] = values
-        return self.keys, self.values
+        for held, new in ((self._keys, keys), (self._values, values)):
+            held.transpose(1, 2)[rows, places] = new
+        return self._keys[:, :, : self._width].transpose(2, 3), self._values[:, :, : self._width]
+
+    def keep(self, into: list[int], moved: list[int], count: int) -> None:
+        for tensor in (self._keys, self._values):
+            _kept(tensor[:, :, : self._width], into, moved, count)
+        self._keys, self._values = self._keys[:count], self._values[:count]
 
 
 def _kept(rows: Tensor, into: list[int], moved: list[int], count: int) -> Tensor:

@@ -17,8 +17,12 @@ import torch
 from torch import Tensor
 
 _LARGEST = 127
-_ZERO = 128  # the kernel wants activations from 0 to 255; this one stands for 0
-_SMALLEST = 1e-30  # a row of zeros has the scale 0, and nothing is divided by that
+_SMALLEST = 1e-30  # the largest number of a row of zeros is taken for this: nothing is divided by 0
+_ONE, _ZERO = torch.tensor(1.0), torch.tensor(128, dtype=torch.int32)  # the kernel wants activations from 0 to 255
+
+# Added to a number between −2²² and 2²², it leaves no bits behind the point: the sum is rounded, and its last byte is
+# the rounded number + 128. One pass over the rows instead of three.
+_ROUNDING = 1.5 * 2**23 + 128
 
 
 def missing_feature() -> str | None:
@@ -41,12 +45,11 @@ class Rows(NamedTuple):
 
 def quantize(rows: Tensor, spare: bool = False) -> Rows:
     """rows (R, k) in 8 bits. `spare`: they are used no more, so that their memory may be written over."""
-    scales = torch.maximum(rows.amax(dim=1, keepdim=True), rows.amin(dim=1, keepdim=True).neg_())
-    scales = scales.mul_(1 / _LARGEST).clamp_min_(_SMALLEST)
-    scaled = rows.mul_(scales.reciprocal()) if spare else rows * scales.reciprocal()
-    # By way of int8, to which PyTorch converts four times as fast as to uint8; flipping the sign bit adds 128.
-    numbers = scaled.round_().to(torch.int8).view(torch.uint8).bitwise_xor_(_ZERO)
-    return Rows(numbers, scales)
+    largest = torch.maximum(rows.amax(dim=1, keepdim=True), rows.amin(dim=1, keepdim=True).neg_())
+    scales = largest.mul_(1 / _LARGEST).clamp_min_(_SMALLEST)
+    rounding = rows.new_full((rows.shape[1],), _ROUNDING)
+    rounded = torch.addcmul(rounding, rows, scales.reciprocal(), out=rows if spare else None)
+    return Rows(rounded.view(torch.int32).to(torch.uint8), scales)
 
 
 class Matrix(NamedTuple):
@@ -84,9 +87,9 @@ class Linear:
 
     def __call__(self, rows: Rows, out: Tensor | None = None) -> Tensor:
         """(R, in) → (R, out)."""
-        products = torch.ops.onednn.qlinear_pointwise(
+        products = torch.ops.onednn.qlinear_pointwise.tensor(
             rows.numbers,
-            1.0,
+            _ONE,
             _ZERO,
             self._packed,
             self._scales,
