@@ -20,9 +20,10 @@ def test_the_same_as_the_interpolator(interpolator: Interpolator) -> None:
 
 
 def test_raw_reaches_the_model(interpolator: Interpolator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpolator.config, "calibration", [(0.0, 0.0), (0.5, 0.9), (1.0, 1.0)])
-    half = Linda(interpolator).texts(A, B, [0.5, 0.5], [0, 0])
-    assert half == Linda(interpolator, raw=True).texts(A, B, [0.9, 0.9], [0, 0])
+    monkeypatch.setattr(interpolator.config, "calibration", [(0.0, 0.0), (0.5, 0.7), (1.0, 1.0)])
+    half, ratios = [0.5, 0.5], [0.7, 0.7]
+    assert Linda(interpolator).texts(A, B, half, [0, 0]) == interpolator.mix(A, B, ratios, raw=True, copies=False)
+    assert Linda(interpolator, raw=True).texts(A, B, half, [0, 0]) == interpolator.mix(A, B, half, raw=True)
 
 
 def test_sampling_follows_the_row_seed(interpolator: Interpolator) -> None:

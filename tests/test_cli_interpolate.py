@@ -81,9 +81,9 @@ def test_candidates_and_decoding_settings_reach_the_model(run, linda: Interpolat
 
 
 def test_raw(run, linda: Interpolator, monkeypatch: pytest.MonkeyPatch) -> None:
-    uncalibrated = linda.mix(A, B, 0.5)
+    uncalibrated = linda.mix(A, B, 0.5, raw=True)
     monkeypatch.setattr(linda.config, "calibration", [(0.0, 0.0), (0.5, 1.0), (1.0, 1.0)])
-    assert run(A, B, "--alpha", "0.5").stdout == linda.mix(A, B, 1.0) + "\n"
+    assert run(A, B, "--alpha", "0.5").stdout == linda.mix(A, B, 1.0, no_repeat_ngram=3) + "\n"
     assert run(A, B, "--alpha", "0.5", "--raw").stdout == uncalibrated + "\n"
 
 

@@ -68,10 +68,18 @@ def test_strings_give_a_string_and_lists_a_list(linda: Interpolator) -> None:
 
 
 def test_candidates(linda: Interpolator) -> None:
-    candidates = linda.mix(A[1], B[1], 0.3, n=3)
+    candidates = linda.mix(A[1], B[1], 0.3, n=3, copies=True)
     assert len(set(candidates)) == 3
-    assert candidates[0] == linda.mix(A[1], B[1], 0.3)
-    assert linda.mix(A, B, 0.3, n=3)[1] == candidates
+    assert candidates[0] == linda.mix(A[1], B[1], 0.3, copies=True)
+    assert linda.mix(A, B, 0.3, n=3, copies=True)[1] == candidates
+
+
+def test_nothing_loops_between_the_ends(linda: Interpolator) -> None:
+    """A model that learnt nothing writes one word for ever, as beam search does where a model is unsure."""
+    assert "red red red red" in linda.mix(A[1], B[1], 0.3, copies=True)
+    assert "red red red red" not in linda.mix(A[1], B[1], 0.3)
+    for end in (0.0, 1.0):
+        assert linda.mix(A[1], B[1], end) == linda.mix(A[1], B[1], end, copies=True)
 
 
 def test_the_text_is_what_the_model_itself_generates(linda: Interpolator, tiny_model: LindaModel) -> None:

@@ -50,6 +50,9 @@ _BATCHES_IN_CHUNK = 8
 # Encoded texts that are remembered for other pairs and ratios of the same call: 256 MB at 512 numbers a state.
 _REMEMBERED_TOKENS = 2**17
 
+# Between the ends, no run of so many pieces is written twice.
+_NO_REPEAT = 3
+
 Row = tuple[str, str, float, int]  # a, b, alpha, seed
 Ids = tuple[int, ...]
 
@@ -120,10 +123,10 @@ class Interpolator:
 
         Two strings give a string, two lists a list, with one ratio for all or one per pair; with n > 1 each result
         is a list of n candidates. `raw` mixes by `alpha` itself, uncalibrated, as the paper does. Between the ends,
-        the likeliest beam that copies neither a nor b is taken, where there is one; `copies` takes the likeliest of
-        all (the paper's way, and so the default where `raw` is set). `seed` matters to sampling only. `batch_tokens`
-        bounds the memory and never changes a text. `decoding` takes every field of `linda.decoding.Decoding`: beams,
-        sample, temperature, top_p, top_k, length_penalty …
+        the likeliest beam that copies neither a nor b is taken, where there is one, and no run of three pieces comes
+        twice; `copies` takes the likeliest of all (the paper's way, and so the default where `raw` is set). `seed`
+        matters to sampling only. `batch_tokens` bounds the memory and never changes a text. `decoding` takes every
+        field of `linda.decoding.Decoding`: beams, sample, temperature, top_p, top_k, length_penalty …
         """
         settings: dict[str, Any] = {"n": n, "raw": raw, "copies": copies, "batch_tokens": batch_tokens, **decoding}
         if isinstance(a, str) and isinstance(b, str):
@@ -159,15 +162,16 @@ class Interpolator:
         mixed = alpha if raw else calibrated(alpha, self.config.calibration)
         window, ids = self.config.max_length, self.tokens.ids
         ids_a, ids_b = ids(a), ids(b)
+        between = not copies and not _is_an_end(alpha, a, b)
         if len(ids_a) <= window and len(ids_b) <= window:
-            unwanted = () if copies or _is_an_end(alpha, a, b) else (a, b)
-            yield _Job(ids_a, ids_b, mixed, seed, gap="", ends_row=True, unwanted=unwanted)
+            unwanted = (a, b) if between else ()
+            yield _Job(ids_a, ids_b, mixed, seed, gap="", ends_row=True, between=between, unwanted=unwanted)
             return
         sentences_a, sentences_b = (split_to_window(text, lambda part: len(ids(part)), window) for text in (a, b))
         [count] = _mixed_lengths([len(sentences_a)], [len(sentences_b)], [alpha])
         parts = pair_sentences(sentences_a, sentences_b, count, alpha)
         for j, (part, part_seed) in enumerate(zip(parts, row_seeds(seed), strict=False)):
-            yield _Job(ids(part.a), ids(part.b), mixed, part_seed, part.gap, j == count - 1)
+            yield _Job(ids(part.a), ids(part.b), mixed, part_seed, part.gap, j == count - 1, between)
 
     def _stream(
         self,
@@ -202,20 +206,23 @@ class Interpolator:
             [len(job.a) for job in jobs], [len(job.b) for job in jobs], [job.alpha for job in jobs]
         )
         written: list[list[str]] = [[] for _ in jobs]
-        for batch in batches(lengths, batch_tokens, decoding.paths):
-            alpha = torch.tensor([jobs[i].alpha for i in batch], dtype=torch.float64, device=self.engine.device)
-            wide = replace(decoding, n=_candidates(decoding)) if any(jobs[i].unwanted for i in batch) else decoding
-            states_a, mask_a = padded([states[jobs[i].a] for i in batch])
-            states_b, mask_b = padded([states[jobs[i].b] for i in batch])
-            mixed, mask = self.converter.mix(states_a, mask_a, states_b, mask_b, alpha)
-            pieces = [{*jobs[i].a, *jobs[i].b} for i in batch]
-            hypotheses = self.engine.decode(mixed, mask, wide, [jobs[i].seed for i in batch], pieces)
-            for i, row in zip(batch, hypotheses, strict=True):
-                texts = self.tokens.texts([hypothesis.ids for hypothesis in row])
-                # Stable: likelier texts come first, copies after all others.
-                texts.sort(key=lambda text: any(same_text(text, copied) for copied in jobs[i].unwanted))
-                written[i] = texts[: decoding.n]
-            on_progress(sum(jobs[i].ends_row for i in batch))
+        for between, settings in ((False, decoding), (True, _between_the_ends(decoding))):
+            places = [i for i, job in enumerate(jobs) if job.between == between]
+            for group in batches([lengths[i] for i in places], batch_tokens, decoding.paths):
+                batch = [places[i] for i in group]
+                rows = [jobs[i] for i in batch]
+                alpha = torch.tensor([row.alpha for row in rows], dtype=torch.float64, device=self.engine.device)
+                states_a, mask_a = padded([states[row.a] for row in rows])
+                states_b, mask_b = padded([states[row.b] for row in rows])
+                mixed, mask = self.converter.mix(states_a, mask_a, states_b, mask_b, alpha)
+                pieces = [{*row.a, *row.b} for row in rows]
+                hypotheses = self.engine.decode(mixed, mask, settings, [row.seed for row in rows], pieces)
+                for i, found in zip(batch, hypotheses, strict=True):
+                    texts = self.tokens.texts([hypothesis.ids for hypothesis in found])
+                    # Stable: likelier texts come first, copies after all others.
+                    texts.sort(key=lambda text: any(same_text(text, copied) for copied in jobs[i].unwanted))
+                    written[i] = texts[: decoding.n]
+                on_progress(sum(row.ends_row for row in rows))
         return written
 
 
@@ -229,6 +236,7 @@ class _Job:
     seed: int
     gap: str  # what follows the text in its row
     ends_row: bool
+    between: bool  # whether it is neither to be a copy nor to be written the paper's way
     unwanted: tuple[str, ...] = ()  # texts that must not come out again if there is another
 
 
@@ -292,9 +300,11 @@ def _is_an_end(alpha: float, a: str, b: str) -> bool:
     return min(alpha, 1 - alpha) * max(len(a.split()), len(b.split())) < 0.5
 
 
-def _candidates(decoding: Decoding) -> int:
-    """Beams to look at for n texts that are no copies: a and b themselves may be among the likeliest."""
-    return decoding.n if decoding.sample else min(decoding.n + 2, decoding.beams)
+def _between_the_ends(decoding: Decoding) -> Decoding:
+    """More beams to choose from, since a and b may be among the likeliest; and no loops, which beam search is prone to
+    where a model is unsure. At the ends neither holds: a text that repeats itself must come out as it is."""
+    n = decoding.n if decoding.sample else min(decoding.n + 2, decoding.beams)
+    return replace(decoding, n=n, no_repeat_ngram=decoding.no_repeat_ngram or _NO_REPEAT)
 
 
 def _decoding(n: int, settings: dict[str, Any]) -> Decoding:
