@@ -1,125 +1,149 @@
-"""How fast each way to decode is, all of them measured in one run, taking turns.
+"""How fast each way to decode is and what it writes, all of them measured in one run, taking turns.
 
-    python benchmarks/decode.py MODEL SENTENCES --pairs 2000
+    python benchmarks/decode.py MODEL SENTENCES --pairs 2000 --language-model FOLDER --output DIR
+    python benchmarks/decode.py MODEL SENTENCES --flat 1000,5000,20000,50000 --engine int8 --output DIR
 
-Ways: one pair at a time through `transformers`' generate (the paper's public code); generate on padded batches of 32
-in file order (what a competent user does); each engine of ours through `Interpolator`. All go from texts to texts:
-tokenizing, encoding, mixing, decoding. Beside the times: the share of texts identical to those of one pair at a time,
-and the matrix-multiply speed of this machine in the same run, with the fraction of it that each way reaches. The clock
-on the wall counts: nothing else may run beside it.
+Ways: one pair at a time through `transformers`' generate (the paper's public code; on the first pairs only, for it is
+slow); generate on padded batches of 32 in file order (what a competent user does); each engine of ours through
+`Interpolator`. All go from texts to texts: tokenizing, encoding, mixing, decoding. Beside the times: the share of texts
+identical to those of generate on padded batches, unigram precisions by ratio, perplexity, and the speed of this
+machine's matrix products in the same run, with the fraction of it that each way reaches. The clock on the wall counts:
+nothing else may run beside it.
+
+With --flat: seconds per row and most memory held, for so many rows, each in a process of its own.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import platform
 import random
+import resource
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 import torch
-import transformers
 from torch.utils.flop_counter import FlopCounterMode
+from tqdm import tqdm
 
 from linda import engines
+from linda.corpus import read_sentences
 from linda.interpolator import Interpolator
+from linda.measures import WordOrigins
 from linda.model import LindaModel
 from linda.pairs import draw_pairs
-from linda.textio import open_text
 
 Job = tuple[str, str, float]  # a, b, alpha
 Way = Callable[[list[Job]], list[str]]
 
 ONE, PADDED = "generate, one pair at a time", "generate, padded batches of 32"
+PARTS = 5  # of the pairs, in order of their ratios
 
 
 @click.command(help=__doc__.splitlines()[0] if __doc__ else None)
 @click.argument("model", type=click.Path(exists=True, file_okay=False))
 @click.argument("sentences", type=click.Path(exists=True, dir_okay=False))
 @click.option("--pairs", default=2000, show_default=True)
+@click.option("--one-pairs", default=200, show_default=True, help="Pairs for one at a time: the first ones.")
 @click.option("--rounds", default=4, show_default=True, help="The pairs are split so often; ways take turns.")
 @click.option("--beams", default=4, show_default=True)
 @click.option("--threads", default=torch.get_num_threads(), show_default=True)
 @click.option("--engine", "names", multiple=True, default=engines.NAMES, show_default=True)
+@click.option("--language-model", help="Folder of a causal language model, for perplexity.")
+@click.option("--flat", help="Numbers of rows, with commas: measure cost per row and memory of the first engine.")
+@click.option("--rows", type=int, hidden=True, help="One measurement of --flat.")
 @click.option("--seed", default=0, show_default=True)
-@click.option("--json", "output", type=click.Path(dir_okay=False), help="Also write the figures to this file.")
-def main(
-    model: str,
+@click.option("--output", type=click.Path(file_okay=False, path_type=Path), help="Folder for the report and figures.")
+def main(model: str, sentences: str, threads: int, flat: str | None, rows: int | None, **options: Any) -> None:
+    torch.set_num_threads(threads)
+    name, output = options["names"][0], options.pop("output")
+    if rows is not None:
+        click.echo(json.dumps(measure_rows(model, sentences, rows, name, options["beams"], options["seed"])))
+        return
+    machine = {"model": Path(model).name, "sentences": Path(sentences).name, "threads": threads, **about_machine()}
+    if flat is not None:
+        counts = [int(count) for count in flat.split(",")]
+        fixed = ["--engine", name, "--beams", str(options["beams"]), "--threads", str(threads)]
+        found = [in_own_process([model, sentences, *fixed, "--rows", str(count)]) for count in tqdm(counts, unit="run")]
+        report = {**machine, "engine": name, "beams": options["beams"], "runs": found}
+        publish(report, flat_table(report), "flat", "flat", output)
+        return
+    report = {**machine, **compare(LindaModel.from_pretrained(model), sentences, **options)}
+    publish(report, comparison_tables(report), "report", "figures", output)
+
+
+def compare(
+    linda: LindaModel,
     sentences: str,
     pairs: int,
+    one_pairs: int,
     rounds: int,
     beams: int,
-    threads: int,
     names: tuple[str, ...],
+    language_model: str | None,
     seed: int,
-    output: str | None,
-) -> None:
-    torch.set_num_threads(threads)
-    linda = LindaModel.from_pretrained(model)
+) -> dict[str, Any]:
     ways: dict[str, Way] = {ONE: generate_in_batches(linda, 1, beams), PADDED: generate_in_batches(linda, 32, beams)}
     for name in names:
-        ways[f"{name} engine"] = through_engine(Interpolator(linda, engines.load(name, linda)), beams)
-
-    jobs = list(draw_jobs(Path(sentences), pairs, seed))
+        ways[f"{name} engine"] = through_engine(Interpolator.of(linda, name), beams)
+    jobs = draw_jobs(sentences, pairs, seed)
     for way in ways.values():
         way(jobs[:2])  # the first call of anything is slow
-    seconds = dict.fromkeys(ways, 0.0)
-    texts: dict[str, list[str]] = {name: [] for name in ways}
-    speeds = []
-    for number in range(rounds):
-        speeds.append(matmul_gflops())
-        order = list(ways)[number % len(ways) :] + list(ways)[: number % len(ways)]
-        for name in order:
+
+    seconds, texts = dict.fromkeys(ways, 0.0), {name: list[str]() for name in ways}
+    matmul: list[dict[str, float]] = []
+    for number in tqdm(range(rounds), unit="round"):
+        matmul.append({"32": matmul_gops(), **({"8": matmul_gops_8_bits()} if "int8" in names else {})})
+        turn = number % len(ways)
+        for name in tqdm([*list(ways)[turn:], *list(ways)[:turn]], unit="way", leave=False):
+            count = one_pairs if name == ONE else pairs
+            part = jobs[number * count // rounds : (number + 1) * count // rounds]
             start = time.perf_counter()
-            texts[name] += ways[name](jobs[number * pairs // rounds : (number + 1) * pairs // rounds])
+            texts[name] += ways[name](part)
             seconds[name] += time.perf_counter() - start
-    speed = sum(speeds) / len(speeds)
-    work = {name: flops_per_pair(way, jobs[: max(32, pairs // rounds)][:256]) for name, way in ways.items()}
+    speeds = {bits: sum(found[bits] for found in matmul) / rounds for bits in matmul[0]}
 
-    rows = [
-        {
-            "way": name,
-            "pairs_per_second": pairs / seconds[name],
-            "times_padded": seconds[PADDED] / seconds[name],
-            "times_one": seconds[ONE] / seconds[name],
-            "identical": sum(map(str.__eq__, texts[name], texts[ONE])) / pairs,
-            "gflop_per_pair": work[name] / 1e9,
-            "of_matmul_speed": work[name] * pairs / seconds[name] / 1e9 / speed,
-        }
-        for name in ways
-    ]
-    report = {
-        "model": model,
-        "sentences": Path(sentences).name,
+    return {
         "pairs": pairs,
+        "one_pairs": one_pairs,
         "beams": beams,
-        "threads": threads,
-        "machine": processor(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-        "matmul_gflops": speed,
-        "ways": rows,
+        "matmul_gops": speeds,
+        "ways": [
+            {
+                "way": name,
+                "pairs": len(texts[name]),
+                "pairs_per_second": len(texts[name]) / seconds[name],
+                "gop_per_pair": (work := gop_per_pair(way, jobs[: min(256, len(texts[name]))])),
+                "of_matmul_speed": work * len(texts[name]) / seconds[name] / speeds["8" if "int8" in name else "32"],
+                "identical": sum(map(str.__eq__, texts[name], texts[PADDED])) / len(texts[name]),
+            }
+            for name, way in ways.items()
+        ],
+        # One pair at a time writes what padded batches write: what it writes is not measured again.
+        "quality": quality(jobs, {name: texts[name] for name in ways if name != ONE}, language_model),
     }
-    click.echo(table(report))
-    if output:
-        Path(output).write_text(json.dumps(report, indent=2) + "\n")
 
 
-def processor() -> str:
-    names = Path("/proc/cpuinfo")  # Linux tells the model there only
-    lines = names.read_text().splitlines() if names.exists() else []
+def about_machine() -> dict[str, str]:
+    import transformers
+
+    cpuinfo = Path("/proc/cpuinfo")  # Linux tells the model there only
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor() or platform.machine()
+    processor = models[0] if models else platform.processor() or platform.machine()
+    return {"machine": processor, "torch": torch.__version__, "transformers": transformers.__version__}
 
 
-def draw_jobs(path: Path, count: int, seed: int) -> Iterator[Job]:
-    with open_text(path) as lines:
-        sentences = [line.strip() for line, _ in zip(lines, range(10 * count), strict=False) if line.strip()]
+def draw_jobs(sentences: str, count: int, seed: int) -> list[Job]:
     ratios = random.Random(seed)
-    for a, b in draw_pairs(sentences, count, seed):
-        yield a, b, ratios.random()
+    drawn = draw_pairs(itertools.islice(read_sentences(sentences), 10 * count), count, seed)
+    return [(a, b, ratios.random()) for a, b in drawn]
 
 
 def generate_in_batches(linda: LindaModel, size: int, beams: int) -> Way:
@@ -143,37 +167,152 @@ def through_engine(interpolator: Interpolator, beams: int) -> Way:
     return way
 
 
-def matmul_gflops(size: int = 1024, repeats: int = 20) -> float:
-    """32-bit, square, the best of some: what the processor gives at its own game."""
+def matmul_gops(size: int = 1024) -> float:
+    """32-bit, square, the best of some: what the processor gives at its own game. 10⁹ operations a second."""
     matrix = torch.randn(size, size)
+    return 2 * size**3 / best_seconds(lambda: matrix @ matrix) / 1e9
+
+
+def matmul_gops_8_bits(size: int = 1024) -> float:
+    """The same of the 8-bit kernel alone."""
+    from linda.engines.quantized import Linear, quantize
+
+    matrix = torch.randn(size, size)
+    layer, rows = Linear.of(matrix, torch.zeros(size)), quantize(matrix)
+    return 2 * size**3 / best_seconds(lambda: layer(rows)) / 1e9
+
+
+def best_seconds(compute: Callable[[], object], repeats: int = 20) -> float:
     best = float("inf")
     for _ in range(repeats):
         start = time.perf_counter()
-        matrix @ matrix
+        compute()
         best = min(best, time.perf_counter() - start)
-    return 2 * size**3 / best / 1e9
+    return best
 
 
-def flops_per_pair(way: Way, jobs: list[Job]) -> float:
+def gop_per_pair(way: Way, jobs: list[Job]) -> float:
     """Counted, not timed: all multiplications and additions of matrix products, padding and dead beams included."""
-    with FlopCounterMode(display=False) as counter:
+
+    def of_8_bit_product(rows: torch.Size, *_: Any, out_shape: torch.Size, **__: Any) -> int:
+        return 2 * rows.numel() * out_shape[-1]
+
+    counted = {torch.ops.onednn.qlinear_pointwise: of_8_bit_product}
+    with FlopCounterMode(display=False, custom_mapping=counted) as counter:
         way(jobs)
-    return counter.get_total_flops() / len(jobs)
+    return counter.get_total_flops() / len(jobs) / 1e9
 
 
-def table(report: dict) -> str:
-    head = f"{'way':34}{'pairs/s':>9}{'× padded':>10}{'× one':>8}{'identical':>11}{'GFLOP/pair':>12}{'of matmul':>11}"
-    lines = [
-        f"{row['way']:34}{row['pairs_per_second']:9.2f}{row['times_padded']:10.2f}{row['times_one']:8.2f}"
-        f"{row['identical']:11.1%}{row['gflop_per_pair']:12.1f}{row['of_matmul_speed']:11.0%}"
+def quality(jobs: list[Job], texts: dict[str, list[str]], language_model: str | None) -> dict[str, dict[str, Any]]:
+    """By way: unigram precision against a and b in each fifth of the ratios, words of neither text, perplexity."""
+    reader = None
+    if language_model is not None:
+        from linda.fluency import LanguageModel
+
+        reader = LanguageModel.load(language_model)
+    by_ratio = sorted(range(len(jobs)), key=lambda i: jobs[i][2])
+    parts = [by_ratio[number * len(jobs) // PARTS : (number + 1) * len(jobs) // PARTS] for number in range(PARTS)]
+    found: dict[str, dict[str, Any]] = {}
+    for name, written in texts.items():
+        origins = [WordOrigins.of(text, a, b) for text, (a, b, _) in zip(written, jobs, strict=True)]
+        found[name] = {
+            "precision_a": [sum(origins[i].in_a for i in part) / len(part) for part in parts],
+            "precision_b": [sum(origins[i].in_b for i in part) / len(part) for part in parts],
+            "neither": sum(origin.neither for origin in origins) / len(origins),
+            "perplexity": None if reader is None else reader.perplexity(written, progress=True).per_token,
+        }
+    return found
+
+
+def measure_rows(model: str, sentences: str, rows: int, engine: str, beams: int, seed: int) -> dict[str, float]:
+    """`rows` rows as a stream, in this process."""
+    interpolator = Interpolator.from_pretrained(model, engine=engine)
+    jobs = draw_jobs(sentences, rows, seed)
+    stream = ((a, b, alpha, 0) for a, b, alpha in jobs)
+    start = time.perf_counter()
+    for _ in tqdm(interpolator.mix_stream(stream, raw=True, beams=beams), total=rows, unit="text", leave=False):
+        pass
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"rows": rows, "ms_per_row": 1000 * seconds / rows, "peak_mb": peak}
+
+
+def in_own_process(arguments: list[str]) -> dict[str, float]:
+    command = [sys.executable, __file__, *arguments]
+    found: dict[str, float] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    return found
+
+
+def publish(report: dict[str, Any], text: str, page: str, figures: str, output: Path | None) -> None:
+    """The tables to the terminal; into the folder also the figures behind them."""
+    click.echo(text)
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+        (output / f"{page}.md").write_text(text + "\n", encoding="utf-8")
+        (output / f"{figures}.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def comparison_tables(report: dict[str, Any]) -> str:
+    speed = {row["way"]: row["pairs_per_second"] for row in report["ways"]}
+    of_speed = [
+        [
+            row["way"] + (f" ({row['pairs']} pairs)" if row["pairs"] < report["pairs"] else ""),
+            f"{row['pairs_per_second']:.2f}",
+            f"{row['pairs_per_second'] / speed[PADDED]:.2f}",
+            f"{row['pairs_per_second'] / speed[ONE]:.1f}",
+            f"{row['identical']:.1%}",
+            f"{row['gop_per_pair']:.1f}",
+            f"{row['of_matmul_speed']:.0%}",
+        ]
         for row in report["ways"]
     ]
-    foot = (
-        f"{report['pairs']} pairs of {report['sentences']}, beam {report['beams']}, α uniform; {report['machine']}, "
-        f"{report['threads']} threads, {report['matmul_gflops']:.0f} GFLOP/s in a matrix product; "
-        f"torch {report['torch']}, transformers {report['transformers']}"
+    exact = report["quality"][PADDED]
+    of_quality = []
+    for name, found in report["quality"].items():
+        curves = [found[curve] + exact[curve] for curve in ("precision_a", "precision_b")]
+        furthest = max(abs(curve[i] - curve[i + PARTS]) for curve in curves for i in range(PARTS))
+        perplexity = "" if found["perplexity"] is None else f"{found['perplexity']:.2f}"
+        to_exact = "" if found["perplexity"] is None else f"{found['perplexity'] / exact['perplexity'] - 1:+.1%}"
+        means = [" ".join(f"{value:.3f}" for value in found[curve]) for curve in ("precision_a", "precision_b")]
+        of_quality.append([name, *means, f"{furthest:.3f}", f"{found['neither']:.1%}", perplexity, to_exact])
+    speeds = ", ".join(f"{gops:.0f} in {bits} bits" for bits, gops in report["matmul_gops"].items())
+    return "\n".join(
+        [
+            f"{report['pairs']} pairs of {report['sentences']}, beam {report['beams']}, α uniform, uncalibrated. "
+            f"{conditions(report)} Matrix products of 1024 × 1024: {speeds} (10⁹ operations/s); the last column is the "
+            "fraction of the one in the way's own precision.",
+            "",
+            *markdown(
+                ["way", "pairs/s", "× padded", "× one", "identical", "10⁹ operations/pair", "of matrix speed"], of_speed
+            ),
+            "",
+            f"Identical: to the texts of padded batches. Unigram precision against a and against b, by α in {PARTS} "
+            "equal parts, and how far it lies at most from that of padded batches; words of neither text; perplexity.",
+            "",
+            *markdown(["way", "against a", "against b", "at most off", "neither", "perplexity", ""], of_quality),
+        ]
     )
-    return "\n".join([head, *lines, "", foot])
+
+
+def flat_table(report: dict[str, Any]) -> str:
+    rows = [[f"{run['rows']:,}", f"{run['ms_per_row']:.1f}", f"{run['peak_mb']:.0f}"] for run in report["runs"]]
+    lead = (
+        f"{report['engine']} engine, pairs of {report['sentences']}, beam {report['beams']}, α uniform. "
+        f"{conditions(report)} Each run a process of its own."
+    )
+    return "\n".join([lead, "", *markdown(["rows", "ms/row", "most memory, MB"], rows)])
+
+
+def conditions(report: dict[str, Any]) -> str:
+    return (
+        f"{report['machine']}, {report['threads']} threads; torch {report['torch']}, "
+        f"transformers {report['transformers']}."
+    )
+
+
+def markdown(head: list[str], rows: list[list[str]]) -> list[str]:
+    rule = ["---"] + ["--:"] * (len(head) - 1)
+    return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
 
 
 if __name__ == "__main__":
