@@ -10,10 +10,10 @@ from transformers import PreTrainedModel
 
 from linda.decoding import Decoding
 from linda.engines import short_list
-from linda.engines.bart_family import attend, hiding
+from linda.engines.bart_family import ACTIVATIONS, attend, hiding
 from linda.engines.int8_engine import Int8Engine
 from linda.engines.int8_paths import Int8Paths
-from linda.engines.quantized import Linear, Matrix, quantize
+from linda.engines.quantized import Linear, Matrix, quantize, quantize_above
 from linda.engines.torch_engine import TorchEngine
 from linda.errors import LindaError
 from linda.interpolator import Interpolator
@@ -49,7 +49,7 @@ def test_a_row_has_its_own_scale_and_is_off_by_half_of_it_at_most() -> None:
     x = torch.randn(5, 40, generator=torch.Generator().manual_seed(0)) * torch.tensor(
         [[1e-6], [1.0], [1e6], [3.0], [0.0]]
     )
-    numbers, scales = quantize(x)
+    numbers, scales, _ = quantize(x)
     restored = (numbers.double() - 128) * scales
     assert torch.allclose(scales[:4, 0] * 127, x[:4].abs().amax(1))
     assert ((restored - x).abs() <= scales / 2 * (1 + 1e-5)).all()
@@ -77,6 +77,21 @@ def test_a_linear_layer_is_the_integer_product_times_both_scales(inputs: int, ou
     exact = x @ weight.T + bias
     error = activations.scales * weight.norm(dim=1) + matrix.scales * x.norm(dim=1, keepdim=True)
     assert ((expected - exact).abs() < 5 * error / 12**0.5).all()
+
+
+@pytest.mark.parametrize("name", sorted(ACTIVATIONS))
+def test_after_an_activation_function_the_error_is_half_as_large(name: str) -> None:
+    function, floor = ACTIVATIONS[name]
+    generator = torch.Generator().manual_seed(1)
+    weight, bias = torch.randn(40, 256, generator=generator), torch.randn(40, generator=generator)
+    x = function(torch.randn(30, 256, generator=generator) * 3)
+    assert function(torch.linspace(-20, 20, 100_001)).min() >= floor
+    rows = quantize_above(floor, x.clone())
+    assert ((rows.numbers.double() * rows.scales + floor - x).abs() <= rows.scales / 2 * (1 + 1e-4)).all()
+    exact = x.double() @ (Matrix.of(weight).numbers.double() * Matrix.of(weight).scales[:, None]).T + bias
+    above = (Linear.of(weight, bias, floor)(rows) - exact).norm()
+    symmetric = (Linear.of(weight, bias)(quantize(x)) - exact).norm()
+    assert above < 0.6 * symmetric
 
 
 def test_the_largest_numbers_do_not_overflow() -> None:

@@ -18,17 +18,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from linda.engines.quantized import Linear, Matrix, quantize
+from linda.engines.quantized import Linear, Matrix, quantize, quantize_above
 
 Norm = Callable[[Tensor], Tensor]
 
 NORMALIZES_FIRST = {"marian": False, "bart": False, "mbart": True, "pegasus": True}  # by model_type
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "swish": partial(F.silu, inplace=True),
-    "silu": partial(F.silu, inplace=True),
-    "gelu": torch.ops.aten.gelu_,
-    "relu": torch.relu_,
+# The function, in place, and a floor that it never falls below.
+ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
+    "swish": (partial(F.silu, inplace=True), -0.2785),
+    "silu": (partial(F.silu, inplace=True), -0.2785),
+    "gelu": (torch.ops.aten.gelu_, -0.17),
+    "relu": (torch.relu_, 0.0),
 }
 
 # More tokens at once and what lies between two layers no longer fits the cache of a core.
@@ -63,14 +64,14 @@ class _Weights:
     def __getitem__(self, name: str) -> Tensor:
         return self._state[self._prefix + name].detach().float()
 
-    def linear(self, *places: str, scale_first: float = 1.0) -> Linear:
+    def linear(self, *places: str, scale_first: float = 1.0, floor: float = 0.0) -> Linear:
         """One layer of several with the same input, side by side; the outputs of the first are scaled."""
         scales = [scale_first] + [1.0] * (len(places) - 1)
         weight, bias = (
             torch.cat([self[f"{place}.{part}"] * scale for place, scale in zip(places, scales, strict=True)])
             for part in ("weight", "bias")
         )
-        return Linear.of(weight, bias)
+        return Linear.of(weight, bias, floor)
 
     def norm(self, place: str) -> Norm:
         weight, bias = self[f"{place}.weight"], self[f"{place}.bias"]
@@ -94,11 +95,11 @@ class _Residual:
 
 class _FeedForward:
     def __init__(self, weights: _Weights, activation: str) -> None:
-        self._widen, self._narrow = weights.linear("fc1"), weights.linear("fc2")
-        self._activation = ACTIVATIONS[activation]
+        self._activation, self._floor = ACTIVATIONS[activation]
+        self._widen, self._narrow = weights.linear("fc1"), weights.linear("fc2", floor=self._floor)
 
     def __call__(self, rows: Tensor) -> Tensor:
-        return self._narrow(quantize(self._activation(self._widen(quantize(rows))), spare=True))
+        return self._narrow(quantize_above(self._floor, self._activation(self._widen(quantize(rows)))))
 
 
 class _EncoderLayer:

@@ -7,6 +7,9 @@ with one scale of its own, found when it comes:
 
 Q·q is summed in 32-bit integers, without error. Because every row has its own scale, what a row becomes does not depend
 on the rows beside it. Where the weights come from a file of 8 bits (`linda.weights`), Q is what the file holds.
+
+After an activation function no number lies below a floor f, and most lie near it. There all 256 numbers are used,
+x ≈ r·q + f with r = (max x − f) / 255, which halves the error; f·(s ∘ Q·1) joins the bias.
 """
 
 from __future__ import annotations
@@ -18,11 +21,11 @@ from torch import Tensor
 
 _LARGEST = 127
 _SMALLEST = 1e-30  # the largest number of a row of zeros is taken for this: nothing is divided by 0
-_ONE, _ZERO = torch.tensor(1.0), torch.tensor(128, dtype=torch.int32)  # the kernel wants activations from 0 to 255
+_ONE = torch.tensor(1.0)
 
 # Added to a number between −2²² and 2²², it leaves no bits behind the point: the sum is rounded, and its last byte is
-# the rounded number + 128. One pass over the rows instead of three.
-_ROUNDING = 1.5 * 2**23 + 128
+# that of the rounded number. One pass over the rows instead of three.
+_ROUNDING = 1.5 * 2**23
 
 
 def missing_feature() -> str | None:
@@ -39,17 +42,27 @@ def missing_feature() -> str | None:
 class Rows(NamedTuple):
     """Activations, each row with its own scale."""
 
-    numbers: Tensor  # (R, k), uint8: the whole number + 128
+    numbers: Tensor  # (R, k), uint8: the kernel wants whole numbers from 0 to 255
     scales: Tensor  # (R, 1)
+    zero: int  # the whole number that stands for 0, or for the floor
 
 
 def quantize(rows: Tensor, spare: bool = False) -> Rows:
     """rows (R, k) in 8 bits. `spare`: they are used no more, so that their memory may be written over."""
     largest = torch.maximum(rows.amax(dim=1, keepdim=True), rows.amin(dim=1, keepdim=True).neg_())
     scales = largest.mul_(1 / _LARGEST).clamp_min_(_SMALLEST)
-    rounding = rows.new_full((rows.shape[1],), _ROUNDING)
-    rounded = torch.addcmul(rounding, rows, scales.reciprocal(), out=rows if spare else None)
-    return Rows(rounded.view(torch.int32).to(torch.uint8), scales)
+    return Rows(_rounded(rows, scales, 128, out=rows if spare else None), scales, 128)
+
+
+def quantize_above(floor: float, rows: Tensor) -> Rows:
+    """rows (R, k), none of whose numbers lies below the floor; they are written over."""
+    scales = rows.sub_(floor).amax(dim=1, keepdim=True).mul_(1 / 255).clamp_min_(_SMALLEST)
+    return Rows(_rounded(rows, scales, 0, out=rows), scales, 0)
+
+
+def _rounded(rows: Tensor, scales: Tensor, zero: int, out: Tensor | None) -> Tensor:
+    rounding = rows.new_full((rows.shape[1],), _ROUNDING + zero)
+    return torch.addcmul(rounding, rows, scales.reciprocal(), out=out).view(torch.int32).to(torch.uint8)
 
 
 class Matrix(NamedTuple):
@@ -67,6 +80,9 @@ class Matrix(NamedTuple):
     def select(self, rows: Tensor) -> Matrix:
         return Matrix(self.numbers[rows], self.scales[rows])
 
+    def row_sums(self) -> Tensor:
+        return self.numbers.sum(dim=1) * self.scales
+
 
 class Linear:
     """W·x + b for rows x in 8 bits; the result has 32."""
@@ -78,8 +94,10 @@ class Linear:
         self._bias = bias
 
     @classmethod
-    def of(cls, weight: Tensor, bias: Tensor) -> Linear:
-        return cls(Matrix.of(weight), bias.detach().float())
+    def of(cls, weight: Tensor, bias: Tensor, floor: float = 0.0) -> Linear:
+        """floor: that of the rows to come, if they are quantized above one."""
+        matrix = Matrix.of(weight)
+        return cls(matrix, bias.detach().float() + floor * matrix.row_sums())
 
     @property
     def outputs(self) -> int:
@@ -90,7 +108,7 @@ class Linear:
         products = torch.ops.onednn.qlinear_pointwise.tensor(
             rows.numbers,
             _ONE,
-            _ZERO,
+            torch.tensor(rows.zero, dtype=torch.int32),
             self._packed,
             self._scales,
             self._zeros,
