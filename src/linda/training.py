@@ -87,8 +87,8 @@ PRESETS = {
         warmup=100,
         decay=0.3,
         dropout=0.0,
-        mask_probability=0.15,
-        middle_noise=3.5,
+        mask_probability=0.1,
+        middle_noise=3.0,
         restyled=0.35,
     ),
 }
