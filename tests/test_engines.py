@@ -18,7 +18,7 @@ from transformers import (
 from transformers.modeling_outputs import BaseModelOutput
 
 from linda.decoding import Decoding, Frame, Hypothesis
-from linda.engines import batches, choose, paths
+from linda.engines import Engine, batches, choose, paths
 from linda.engines.int8_engine import Int8Engine
 from linda.engines.torch_engine import TorchEngine
 from linda.errors import LindaError
@@ -181,7 +181,11 @@ def test_the_score_is_the_sum_of_log_probabilities_over_length(family) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("settings", [{}, {"beams": 1}, {"sample": True, "n": 2, "top_p": 0.9}], ids=str)
 def test_a_row_does_not_depend_on_the_rest_of_its_batch(family, settings: dict) -> None:
-    decoder, decoding = engine(build(family)), Decoding(**settings)
+    assert_rows_are_independent(engine(build(family)), Decoding(**settings))
+
+
+def assert_rows_are_independent(decoder: Engine, decoding: Decoding) -> None:
+    """Alone or in a batch, in whatever order, a row becomes the same texts."""
     states, mask = rows(9)
     seeds = list(range(100, 109))
     together = ids_of(decoder.decode(states, mask, decoding, seeds))

@@ -17,7 +17,19 @@ from linda.engines.quantized import Linear, Matrix, quantize, quantize_above
 from linda.engines.torch_engine import TorchEngine
 from linda.errors import LindaError
 from linda.interpolator import Interpolator
-from test_engines import FAMILIES, LONGEST, VOCABULARY, bart, build, ids_of, marian, mbart, rows, t5
+from test_engines import (
+    FAMILIES,
+    LONGEST,
+    VOCABULARY,
+    assert_rows_are_independent,
+    bart,
+    build,
+    ids_of,
+    marian,
+    mbart,
+    rows,
+    t5,
+)
 
 CPU = torch.device("cpu")
 KNOWN = [family for family in FAMILIES if family is not t5]
@@ -153,16 +165,7 @@ def test_texts_are_nearly_those_of_the_exact_engine(family, settings: dict) -> N
 @pytest.mark.parametrize("family", KNOWN)
 @pytest.mark.parametrize("settings", [{}, {"beams": 1}, {"sample": True, "n": 2, "top_p": 0.9}], ids=str)
 def test_a_row_does_not_depend_on_the_rest_of_its_batch(family, settings: dict) -> None:
-    decoder, decoding = int8(build(family)), Decoding(**settings)
-    states, mask = rows(9)
-    seeds = list(range(100, 109))
-    together = ids_of(decoder.decode(states, mask, decoding, seeds))
-    for row in range(9):
-        length = int(mask[row].sum())
-        alone = decoder.decode(states[row : row + 1, :length], mask[row : row + 1, :length], decoding, [seeds[row]])
-        assert ids_of(alone) == [together[row]]
-    turned = decoder.decode(states.flip(0), mask.flip(0), decoding, seeds[::-1])
-    assert ids_of(turned) == together[::-1]
+    assert_rows_are_independent(int8(build(family)), Decoding(**settings))
 
 
 @pytest.mark.parametrize("family", KNOWN)

@@ -13,7 +13,7 @@ from linda.decoding import Decoding, Frame, Hypothesis
 from linda.engines.bart_family import ACTIVATIONS, NORMALIZES_FIRST, Network
 from linda.engines.int8_paths import Int8Paths
 from linda.engines.quantized import Linear, missing_feature
-from linda.engines.search import beam_search, walk
+from linda.engines.search import Vocabulary, write
 from linda.engines.short_list import Output, ShortLists
 
 
@@ -54,19 +54,13 @@ class Int8Engine:
         seeds: Sequence[int],
         pieces: Sequence[Collection[int]] | None = None,
     ) -> list[list[Hypothesis]]:
-        limits = [decoding.limit(length, self._frame.window) for length in mask.sum(dim=1).tolist()]
-        if not decoding.sample and decoding.beams > 1:
-            output = self._output(pieces)
-            paths = Int8Paths(self._network, output, states, mask, decoding.beams * max(limits))
-            return beam_search(paths, self._frame, decoding, limits, self.device, output.vocabulary)
-        n = decoding.n
-        states, mask = states.repeat_interleave(n, dim=0), mask.repeat_interleave(n, dim=0)
-        limits = [limit for limit in limits for _ in range(n)]
-        streams = [(seed, sample) for seed in seeds for sample in range(n)]
-        output = self._output(None if pieces is None else [row for row in pieces for _ in range(n)])
-        paths = Int8Paths(self._network, output, states, mask, max(limits))
-        texts = walk(paths, self._frame, decoding, limits, streams, self.device, output.vocabulary)
-        return [texts[row : row + n] for row in range(0, len(texts), n)]
+        def begin(
+            states: Tensor, mask: Tensor, *, copies: int, beams: int, longest: int
+        ) -> tuple[Int8Paths, Vocabulary]:
+            output = self._output(None if pieces is None else [row for row in pieces for _ in range(copies)])
+            return Int8Paths(self._network, output, states, mask, beams * longest), output.vocabulary
+
+        return write(begin, states, mask, self._frame, decoding, seeds)
 
     def _output(self, pieces: Sequence[Collection[int]] | None) -> Output:
         return Output([self._whole_vocabulary]) if pieces is None else self._short_lists.output(pieces)

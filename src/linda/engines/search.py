@@ -55,6 +55,33 @@ class Vocabulary:
 WHOLE = Vocabulary()
 
 
+class Begin(Protocol):
+    """Makes an engine's paths for a batch."""
+
+    def __call__(
+        self, states: Tensor, mask: Tensor, *, copies: int, beams: int, longest: int
+    ) -> tuple[Paths, Vocabulary]:
+        """states (B, L̃, d), mask (B, L̃), each row of the request `copies` times in turn; beams per row; tokens."""
+        ...
+
+
+def write(
+    begin: Begin, states: Tensor, mask: Tensor, frame: Frame, decoding: Decoding, seeds: Sequence[int]
+) -> list[list[Hypothesis]]:
+    """`decoding.n` texts per row of states (B, L̃, d), the best first: what every engine's `decode` comes to."""
+    limits = [decoding.limit(length, frame.window) for length in mask.sum(dim=1).tolist()]
+    if not decoding.sample and decoding.beams > 1:
+        paths, vocabulary = begin(states, mask, copies=1, beams=decoding.beams, longest=max(limits))
+        return beam_search(paths, frame, decoding, limits, states.device, vocabulary)
+    n = decoding.n
+    states, mask = states.repeat_interleave(n, dim=0), mask.repeat_interleave(n, dim=0)
+    limits = [limit for limit in limits for _ in range(n)]
+    streams = [(seed, sample) for seed in seeds for sample in range(n)]
+    paths, vocabulary = begin(states, mask, copies=n, beams=1, longest=max(limits))
+    texts = walk(paths, frame, decoding, limits, streams, states.device, vocabulary)
+    return [texts[row : row + n] for row in range(0, len(texts), n)]
+
+
 def beam_search(
     paths: Paths,
     frame: Frame,

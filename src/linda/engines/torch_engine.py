@@ -10,7 +10,7 @@ from torch import Tensor
 
 from linda.decoding import Decoding, Frame, Hypothesis
 from linda.engines.paths import TorchPaths, twin, with_path_attention
-from linda.engines.search import beam_search, walk
+from linda.engines.search import WHOLE, Vocabulary, write
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -45,7 +45,7 @@ class TorchEngine:
         pieces: Sequence[Collection[int]] | None = None,
     ) -> list[list[Hypothesis]]:
         try:
-            return self._decode(states, mask, decoding, seeds)
+            return write(self._begin, states, mask, self._frame, decoding, seeds)
         except torch.OutOfMemoryError:
             # A GPU tells its limit only by failing. Rows are independent, so halves give the same texts.
             half = len(states) // 2
@@ -55,15 +55,7 @@ class TorchEngine:
             states[half:], mask[half:], decoding, seeds[half:]
         )
 
-    def _decode(self, states: Tensor, mask: Tensor, decoding: Decoding, seeds: Sequence[int]) -> list[list[Hypothesis]]:
-        limits = [decoding.limit(length, self._frame.window) for length in mask.sum(dim=1).tolist()]
-        if not decoding.sample and decoding.beams > 1:
-            paths = TorchPaths(self._decoder, states, mask, slots=decoding.beams, capacity=max(limits))
-            return beam_search(paths, self._frame, decoding, limits, states.device)
-        n = decoding.n
-        states, mask = states.repeat_interleave(n, dim=0), mask.repeat_interleave(n, dim=0)
-        limits = [limit for limit in limits for _ in range(n)]
-        streams = [(seed, sample) for seed in seeds for sample in range(n)]
-        paths = TorchPaths(self._decoder, states, mask, slots=1, capacity=max(limits))
-        texts = walk(paths, self._frame, decoding, limits, streams, states.device)
-        return [texts[row : row + n] for row in range(0, len(texts), n)]
+    def _begin(
+        self, states: Tensor, mask: Tensor, *, copies: int, beams: int, longest: int
+    ) -> tuple[TorchPaths, Vocabulary]:
+        return TorchPaths(self._decoder, states, mask, slots=beams, capacity=longest), WHOLE
