@@ -186,6 +186,11 @@ class TestPairs:
         alphas = [float(batch.alpha[0]) for _, batch in _take(sampler, 100)]
         assert np.std(alphas) < 0.2
 
+    def test_ratios_weighted_by_themselves_where_only_the_first_text_is_a_target(self, tmp_path: Path) -> None:
+        sampler = _sampler(_corpus(tmp_path, 64), mirrored=True)
+        alphas = [float(batch.alpha[0]) for _, batch in _take(sampler, 400)]
+        assert np.mean(alphas) == pytest.approx(2 / 3, abs=0.05)  # Beta(2, 1)
+
     @pytest.mark.parametrize("window", [2**16, 100])
     def test_starting_at_a_step_equals_going_there(self, tmp_path: Path, window: int) -> None:
         sampler = _sampler(_corpus(tmp_path), mask_probability=0.2, restyled=0.0, window=window)

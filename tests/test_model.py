@@ -19,6 +19,7 @@ from transformers import (
 from linda.config import LindaConfig
 from linda.errors import LindaError
 from linda.model import IGNORED, LengthConverter, LindaModel, mixed_lengths
+from linda.sampled_softmax import PieceSample
 
 TEXTS_A = ["the old cat sat on the red river", "who was in the city"]
 TEXTS_B = ["a dog ran", "the small man saw a woman and the dog"]
@@ -174,6 +175,71 @@ def test_the_loss_is_the_explicit_sum_of_token_log_probabilities(model: LindaMod
                 expected[row] -= share * logits.log_softmax(-1)[target[0, step]]
     torch.testing.assert_close(output.reconstruction, expected.mean(), rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(output.loss, output.reconstruction + output.penalty)
+
+
+class TestMirrored:
+    def test_its_mean_is_that_of_the_papers_loss(self, model: LindaModel) -> None:
+        """∫ Eq. 5 dα = ∫ 2α·(mirrored loss at α) dα, over pairs both ways round."""
+        ratios = [(i + 0.5) / 20 for i in range(20)]  # the midpoint rule, symmetric about ½
+
+        def losses(a: list[str], b: list[str]) -> list[float]:
+            inputs = [_inputs(model, a, b, torch.full((2,), alpha)) for alpha in ratios]
+            return [model(**row).reconstruction.item() for row in inputs]
+
+        papers = sum(losses(TEXTS_A, TEXTS_B)) / len(ratios)
+        model.config.mirrored = True
+        weighted = [2 * alpha * loss for alpha, loss in zip(ratios, losses(TEXTS_A, TEXTS_B), strict=True)]
+        assert sum(weighted) / len(ratios) == pytest.approx(papers, rel=1e-3)
+
+    def test_each_text_is_the_first_one_of_its_mixture(self, model: LindaModel) -> None:
+        model.config.mirrored = True
+        output = model(**_inputs(model, TEXTS_A, TEXTS_B, ALPHA))
+        turned = model(**_inputs(model, TEXTS_B, TEXTS_A, ALPHA))
+        torch.testing.assert_close(output.log_p_b, turned.log_p_a)
+        torch.testing.assert_close(output.reconstruction, turned.reconstruction)
+
+
+class TestSampledSoftmax:
+    def _likelihood(self, model: LindaModel, sample: PieceSample | None) -> torch.Tensor:
+        target = model.tokenize(TEXTS_A)
+        targets = target["input_ids"].masked_fill(target["attention_mask"] == 0, IGNORED)
+        return model.log_likelihood(*model.mix_texts(TEXTS_A, TEXTS_B, 0.5), targets, sample)
+
+    def test_with_all_pieces_nothing_is_estimated(self, model: LindaModel) -> None:
+        if model.config.base["model_type"] == "t5":
+            pytest.skip("T5 scales its logits")
+        vocabulary = model.config.base["vocab_size"]
+        sample = PieceSample.draw(model.tokenize(TEXTS_A)["input_ids"], vocabulary, vocabulary)
+        torch.testing.assert_close(self._likelihood(model, sample), self._likelihood(model, None))
+
+    def test_the_mean_over_samples_is_the_whole_sum(self) -> None:
+        """Σ wᵢ exp(lᵢ) over the pieces of many samples, against Σ exp(lᵢ) over all."""
+        logits = torch.randn(200, generator=torch.Generator().manual_seed(0))
+        generator = torch.Generator().manual_seed(1)
+        own = torch.tensor([150, 7, 150])
+        samples = [PieceSample.draw(own, 200, 60, generator) for _ in range(500)]
+        sums = torch.stack([(logits[sample.pieces] + sample.log_weights).exp().sum() for sample in samples])
+        assert sums.mean() == pytest.approx(logits.exp().sum().item(), rel=0.02)
+        for sample in samples[:5]:
+            assert len(sample.pieces.unique()) == len(sample.pieces) == 61  # 40 frequent, 20 drawn, 150
+            assert sample.pieces[sample.columns[own]].tolist() == own.tolist()
+            assert sample.log_weights[sample.columns[own]].tolist() == [0, 0, 0]
+
+    def test_is_used_in_training_only(self, model: LindaModel) -> None:
+        if model.config.base["model_type"] == "t5":
+            pytest.skip("T5 has no such table of weights")
+        inputs = _inputs(model, TEXTS_A, TEXTS_B, ALPHA)
+        exact = model(**inputs).reconstruction
+        model.config.softmax_sample, model.config.noise = 4, 0.0
+        assert model(**inputs).reconstruction == exact
+        assert model.train()(**inputs).reconstruction != exact
+
+    def test_a_family_that_scales_its_logits_is_refused(self, model: LindaModel) -> None:
+        if model.config.base["model_type"] != "t5":
+            pytest.skip("of T5 only")
+        model.config.softmax_sample = 4
+        with pytest.raises(LindaError, match="softmax_sample=4 does not work for 't5'"):
+            model.train()(**_inputs(model, TEXTS_A, TEXTS_B, ALPHA))
 
 
 def test_the_penalty_is_over_real_positions_of_both_texts(model: LindaModel) -> None:

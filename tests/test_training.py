@@ -81,17 +81,18 @@ def test_the_paper_preset_is_the_papers() -> None:
     assert paper.steps * paper.pairs == 1_000_000
     assert (paper.pairs, paper.learning_rate, paper.weight_decay, paper.warmup, paper.decay) == (8, 1e-5, 0, 0, 0)
     assert (paper.mask_probability, paper.norm_penalty, paper.noise, paper.middle_noise) == (0.1, 0.001, 0.001, 0)
-    assert (paper.restyled, paper.middle) == (0, 1)
+    assert (paper.restyled, paper.middle, paper.mirrored, paper.softmax_sample) == (0, 1, False, 0)
 
 
 class TestTrain:
     def test_learns_and_writes_a_model(self, settings: TrainingSettings, tmp_path: Path) -> None:
         output = tmp_path / "model"
-        train(_changed(settings, steps=60, decay=0.0, dropout=0.0, middle_noise=0.0), output)
+        changes = {"decay": 0.0, "dropout": 0.0, "middle_noise": 0.0, "mirrored": True, "softmax_sample": 40}
+        train(_changed(settings, steps=60, **changes), output)
         losses = [entry["loss_per_token"] for entry in _log(output) if "loss" in entry]
         assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
         model = LindaModel.from_pretrained(output)
-        assert model.config.middle_noise == 0.0
+        assert (model.config.middle_noise, model.config.mirrored, model.config.softmax_sample) == (0.0, True, 40)
         assert {path.name for path in output.iterdir()} >= {"config.json", "model.safetensors", "tokenizer.json"}
 
     def test_validates_with_the_figures_that_matter(self, settings: TrainingSettings, tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ class LindaConfig:
     norm_penalty: float = 0.001  # λ of Eq. 6
     noise: float = 0.001  # standard deviation of the noise on every state, in training
     middle_noise: float = 0.0  # more of it at α = ½, as a share of the state's norm; none at the ends; 0 in the paper
+    mirrored: bool = False  # each text of a pair is the only target of a mixture of its own; not so in the paper
+    softmax_sample: int = 0  # pieces, beside the minibatch's own, that training's softmax is estimated from; 0: all
     max_length: int = 128  # the window in tokens; longer texts are mixed sentence by sentence
     # The map from the ratio asked for to the ratio mixed, as knots (asked, mixed); this one changes nothing.
     calibration: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, 0.0), (1.0, 1.0)])
@@ -31,6 +33,8 @@ class LindaConfig:
                 raise LindaError(f"{name} is {value!r}; it must be a number of 0 or more")
         if self.mask_probability > 1:
             raise LindaError(f"mask_probability is {self.mask_probability}; it must lie between 0 and 1")
+        if self.softmax_sample < 0:
+            raise LindaError(f"softmax_sample is {self.softmax_sample}; it must be a number of pieces, or 0 for all")
         if self.max_length < 4:
             raise LindaError(f"max_length is {self.max_length}; a window needs at least 4 tokens")
         knots = [(float(asked), float(mixed)) for asked, mixed in self.calibration]

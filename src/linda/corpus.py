@@ -239,6 +239,7 @@ class PairSampler:
     seed: int = 0
     restyled: float = 0.0  # share of sentences in another style
     middle: float = 1.0  # α ~ Beta(middle, middle): 1 is uniform, more draws from the middle
+    mirrored: bool = False  # α ~ Beta(middle + 1, middle): as before, but weighted by α, as targets are
     window: int = 2**16
     rank: int = 0
     ranks: int = 1
@@ -294,7 +295,7 @@ class PairSampler:
         return [Row(*parts) for parts in zip(texts, inputs, targets, strict=True)]
 
     def _batch(self, group_a: list[Row], group_b: list[Row], step: int) -> PairBatch:
-        alpha = random_stream("alpha", self.seed, step, self.rank).beta(self.middle, self.middle)
+        alpha = random_stream("alpha", self.seed, step, self.rank).beta(self.middle + self.mirrored, self.middle)
         return collate(group_a, group_b, alpha, self.pad_id)
 
 

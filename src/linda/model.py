@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from linda.config import LindaConfig
 from linda.errors import LindaError
+from linda.sampled_softmax import PieceSample
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -158,14 +159,24 @@ class LindaModel(nn.Module):
         encoder = self.seq2seq.get_encoder()
         return encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
 
-    def log_likelihood(self, mixed: Tensor, mask: Tensor, targets: Tensor) -> Tensor:
-        """log p(y | xᵃ, xᵇ, α): the sum over tokens. Targets (B, T), padded with IGNORED → (B,)."""
-        logits = self.seq2seq(
-            encoder_outputs=_as_encoder_output(mixed),
-            attention_mask=mask,
-            decoder_input_ids=self.seq2seq.prepare_decoder_input_ids_from_labels(labels=targets),
-            use_cache=False,
-        ).logits  # (B, T, vocabulary)
+    def log_likelihood(self, mixed: Tensor, mask: Tensor, targets: Tensor, sample: PieceSample | None = None) -> Tensor:
+        """log p(y | xᵃ, xᵇ, α): the sum over tokens. Targets (B, T), padded with IGNORED → (B,).
+
+        With a sample of the vocabulary, an estimate.
+        """
+        inputs = {
+            "encoder_outputs": _as_encoder_output(mixed),
+            "attention_mask": mask,
+            "decoder_input_ids": self.seq2seq.prepare_decoder_input_ids_from_labels(labels=targets),
+            "use_cache": False,
+        }
+        if sample is None:
+            logits = self.seq2seq(**inputs).logits  # (B, T, vocabulary)
+        else:
+            states = self.seq2seq.base_model(**inputs).last_hidden_state  # (B, T, d)
+            bias = self.seq2seq.final_logits_bias[0, sample.pieces] + sample.log_weights
+            logits = F.linear(states, self.seq2seq.get_output_embeddings().weight[sample.pieces], bias)  # (B, T, n)
+            targets = sample.columns[targets.clamp_min(0)].where(targets != IGNORED, IGNORED)
         losses = F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction="none")
         return -losses.view_as(targets).sum(1)
 
@@ -180,7 +191,12 @@ class LindaModel(nn.Module):
         alpha: Tensor,
         generator: torch.Generator | None = None,
     ) -> LindaOutput:
-        """Eq. 6 for B pairs. Inputs (masked words and all) (B, L), targets (unmasked) (B, T), α (B,)."""
+        """Eq. 6 for B pairs. Inputs (masked words and all) (B, L), targets (unmasked) (B, T), α (B,).
+
+        Mirrored (`config.mirrored`), each text is the first one once, and then the only target:
+        −½·[log p(xᵃ | xᵃ, xᵇ, α) + log p(xᵇ | xᵇ, xᵃ, α)]. Its mean over α ~ Beta(2, 1), the uniform α weighted by
+        itself, is Eq. 5's; but no work goes into a text of which next to nothing is in the mixture.
+        """
         states_a, states_b = self.encode(ids_a, mask_a), self.encode(ids_b, mask_b)
         norms_a = states_a.float().square().sum(-1) * mask_a  # (B, L): ‖h‖², real positions only
         norms_b = states_b.float().square().sum(-1) * mask_b
@@ -188,11 +204,17 @@ class LindaModel(nn.Module):
 
         if self.training:
             states_a, states_b = (self._noised(states, alpha, generator) for states in (states_a, states_b))
-        mixed, mask = self.converter.mix(states_a, mask_a, states_b, mask_b, alpha)
-        log_p_a = self.log_likelihood(mixed, mask, targets_a)
-        log_p_b = self.log_likelihood(mixed, mask, targets_b)
-        per_pair = -(alpha * log_p_a + (1 - alpha) * log_p_b)  # Eq. 5
-        tokens = alpha * (targets_a != IGNORED).sum(1) + (1 - alpha) * (targets_b != IGNORED).sum(1)
+        first, second = (states_a, mask_a), (states_b, mask_b)
+        mixture_a = mixture_b = self.converter.mix(*first, *second, alpha)
+        share_a, share_b = alpha, 1 - alpha
+        if self.config.mirrored:
+            mixture_b = self.converter.mix(*second, *first, alpha)
+            share_a = share_b = torch.full_like(alpha, 0.5)
+        sample = self._piece_sample(targets_a, targets_b, generator) if self.training else None
+        log_p_a = self.log_likelihood(*mixture_a, targets_a, sample)
+        log_p_b = self.log_likelihood(*mixture_b, targets_b, sample)
+        per_pair = -(share_a * log_p_a + share_b * log_p_b)  # Eq. 5
+        tokens = share_a * (targets_a != IGNORED).sum(1) + share_b * (targets_b != IGNORED).sum(1)
         return LindaOutput(
             loss=per_pair.mean() + penalty,
             reconstruction=per_pair.mean(),
@@ -214,6 +236,20 @@ class LindaModel(nn.Module):
         scale = self.config.noise + middle * states.detach().square().mean(-1, True).sqrt()
         noise = torch.randn(states.shape, generator=generator, device=states.device, dtype=states.dtype)
         return states + scale * noise
+
+    def _piece_sample(
+        self, targets_a: Tensor, targets_b: Tensor, generator: torch.Generator | None
+    ) -> PieceSample | None:
+        size, vocabulary = self.config.softmax_sample, self.config.base["vocab_size"]
+        if not 0 < size < vocabulary:
+            return None
+        if not hasattr(self.seq2seq, "final_logits_bias"):
+            raise LindaError(
+                f"softmax_sample={size} does not work for {self.config.base['model_type']!r}: only the family of "
+                "BART and Marian computes its logits from a plain table of weights; give 0"
+            )
+        own = torch.cat([targets_a.flatten(), targets_b.flatten()])
+        return PieceSample.draw(own[own != IGNORED], vocabulary, size, generator)
 
     @torch.inference_mode()
     def generate(

@@ -29,6 +29,16 @@ from linda.model import LindaModel
 from linda.runstate import RunFolder
 from linda.validation import validate
 
+# Settings that a model keeps in its own configuration.
+_OF_THE_MODEL = (
+    "mask_probability",
+    "norm_penalty",
+    "noise",
+    "middle_noise",
+    "mirrored",
+    "softmax_sample",
+    "max_length",
+)
 _VALIDATION_SENTENCES = 256  # half of them first texts, half second ones
 
 
@@ -53,6 +63,8 @@ class TrainingSettings:
     norm_penalty: float = 0.001  # λ
     noise: float = 0.001
     middle_noise: float = 0.0
+    mirrored: bool = False
+    softmax_sample: int = 0
     restyled: float = 0.0
     middle: float = 1.0
     max_length: int = 128
@@ -89,6 +101,8 @@ PRESETS = {
         dropout=0.0,
         mask_probability=0.1,
         middle_noise=3.0,
+        mirrored=True,
+        softmax_sample=6000,
         restyled=0.35,
     ),
 }
@@ -221,6 +235,7 @@ def pair_sampler(
         seed=settings.seed,
         restyled=settings.restyled,
         middle=settings.middle,
+        mirrored=settings.mirrored,
         window=settings.window,
         rank=rank,
         ranks=ranks,
@@ -235,7 +250,7 @@ def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
 
 
 def _apply(settings: TrainingSettings, model: LindaModel) -> None:
-    for name in ("mask_probability", "norm_penalty", "noise", "middle_noise", "max_length"):
+    for name in _OF_THE_MODEL:
         setattr(model.config, name, getattr(settings, name))
     if settings.dropout is not None:
         for module in model.modules():

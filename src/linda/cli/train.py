@@ -31,6 +31,8 @@ _HELP = {
     "norm_penalty": "λ: weight of the states' squared norms.",
     "noise": "Standard deviation of the noise on the states.",
     "middle_noise": "More of it half-way between two texts, as a share of each state's norm; none at the ends.",
+    "mirrored": "Whether each text of a pair is the only target of a mixture of its own: the same mean, less noise.",
+    "softmax_sample": "Pieces, beside a minibatch's own, that the softmax is estimated from; 0 takes all.",
     "restyled": "Share of sentences put in lower case, without full stop, cut off …",
     "middle": "α ~ Beta(m, m): 1 is uniform, more draws from the middle.",
     "max_length": "Tokens beyond which a sentence is cut.",
@@ -44,11 +46,11 @@ _HELP = {
 
 def _with_setting_options(function: Any) -> Any:
     """One option per field of TrainingSettings. The types stand here so that --help need not import torch."""
-    whole = {"hold_out", "steps", "pairs", "accumulate", "warmup", "max_length", "window", "seed"}
+    whole = {"hold_out", "steps", "pairs", "accumulate", "warmup", "max_length", "window", "seed", "softmax_sample"}
     whole |= {"validate_every", "checkpoint_every"}
     words = {"validation", "base", "precision"}
     for name, text in reversed(_HELP.items()):
-        kind: Any = int if name in whole else str if name in words else float
+        kind: Any = int if name in whole else str if name in words else bool if name == "mirrored" else float
         flag = "--" + name.replace("_", "-")
         function = click.option(flag, name, type=kind, help=text + " [preset's]")(function)
     return function
