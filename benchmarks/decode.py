@@ -70,29 +70,27 @@ def main(model: str, sentences: str, threads: int, flat: str | None, rows: int |
     if flat is not None:
         counts = [int(count) for count in flat.split(",")]
         fixed = ["--engine", name, "--beams", str(options["beams"]), "--threads", str(threads)]
-        found = [in_own_process([model, sentences, *fixed, "--rows", str(count)]) for count in tqdm(counts, unit="run")]
-        report = {**machine, "engine": name, "beams": options["beams"], "runs": found}
+        runs = [in_own_process([model, sentences, *fixed, "--rows", str(count)]) for count in tqdm(counts, unit="run")]
+        report = {**machine, "engine": name, "beams": options["beams"], "runs": runs}
         publish(report, flat_table(report), "flat", "flat", output)
         return
-    report = {**machine, **compare(LindaModel.from_pretrained(model), sentences, **options)}
-    publish(report, comparison_tables(report), "report", "figures", output)
+    language_model = options.pop("language_model")
+    jobs = draw_jobs(sentences, options.pop("pairs"), options.pop("seed"))
+    figures, texts = compare(LindaModel.from_pretrained(model), jobs, **options)
+    report = {**machine, **figures}
+    publish(report, comparison_tables(report), "report", "figures", output)  # if perplexity is cut short, this stays
+    if language_model is not None:
+        add_perplexity(report, texts, language_model)
+        publish(report, comparison_tables(report), "report", "figures", output)
 
 
 def compare(
-    linda: LindaModel,
-    sentences: str,
-    pairs: int,
-    one_pairs: int,
-    rounds: int,
-    beams: int,
-    names: tuple[str, ...],
-    language_model: str | None,
-    seed: int,
-) -> dict[str, Any]:
+    linda: LindaModel, jobs: list[Job], one_pairs: int, rounds: int, beams: int, names: tuple[str, ...]
+) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """The figures of every way, and what it wrote."""
     ways: dict[str, Way] = {ONE: generate_in_batches(linda, 1, beams), PADDED: generate_in_batches(linda, 32, beams)}
     for name in names:
         ways[f"{name} engine"] = through_engine(Interpolator.of(linda, name), beams)
-    jobs = draw_jobs(sentences, pairs, seed)
     for way in ways.values():
         way(jobs[:2])  # the first call of anything is slow
 
@@ -102,15 +100,17 @@ def compare(
         matmul.append({"32": matmul_gops(), **({"8": matmul_gops_8_bits()} if "int8" in names else {})})
         turn = number % len(ways)
         for name in tqdm([*list(ways)[turn:], *list(ways)[:turn]], unit="way", leave=False):
-            count = one_pairs if name == ONE else pairs
+            count = one_pairs if name == ONE else len(jobs)
             part = jobs[number * count // rounds : (number + 1) * count // rounds]
             start = time.perf_counter()
             texts[name] += ways[name](part)
             seconds[name] += time.perf_counter() - start
     speeds = {bits: sum(found[bits] for found in matmul) / rounds for bits in matmul[0]}
 
-    return {
-        "pairs": pairs,
+    # One pair at a time writes what padded batches write: what it writes is not measured again.
+    measured = {name: texts[name] for name in ways if name != ONE}
+    figures = {
+        "pairs": len(jobs),
         "one_pairs": one_pairs,
         "beams": beams,
         "matmul_gops": speeds,
@@ -125,9 +125,9 @@ def compare(
             }
             for name, way in ways.items()
         ],
-        # One pair at a time writes what padded batches write: what it writes is not measured again.
-        "quality": quality(jobs, {name: texts[name] for name in ways if name != ONE}, language_model),
+        "quality": quality(jobs, measured),
     }
+    return figures, measured
 
 
 def about_machine() -> dict[str, str]:
@@ -203,13 +203,8 @@ def gop_per_pair(way: Way, jobs: list[Job]) -> float:
     return counter.get_total_flops() / len(jobs) / 1e9
 
 
-def quality(jobs: list[Job], texts: dict[str, list[str]], language_model: str | None) -> dict[str, dict[str, Any]]:
-    """By way: unigram precision against a and b in each fifth of the ratios, words of neither text, perplexity."""
-    reader = None
-    if language_model is not None:
-        from linda.fluency import LanguageModel
-
-        reader = LanguageModel.load(language_model)
+def quality(jobs: list[Job], texts: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
+    """By way: unigram precision against a and b in each fifth of the ratios, words of neither text."""
     by_ratio = sorted(range(len(jobs)), key=lambda i: jobs[i][2])
     parts = [by_ratio[number * len(jobs) // PARTS : (number + 1) * len(jobs) // PARTS] for number in range(PARTS)]
     found: dict[str, dict[str, Any]] = {}
@@ -219,9 +214,17 @@ def quality(jobs: list[Job], texts: dict[str, list[str]], language_model: str | 
             "precision_a": [sum(origins[i].in_a for i in part) / len(part) for part in parts],
             "precision_b": [sum(origins[i].in_b for i in part) / len(part) for part in parts],
             "neither": sum(origin.neither for origin in origins) / len(origins),
-            "perplexity": None if reader is None else reader.perplexity(written, progress=True).per_token,
+            "perplexity": None,
         }
     return found
+
+
+def add_perplexity(report: dict[str, Any], texts: dict[str, list[str]], language_model: str) -> None:
+    from linda.fluency import LanguageModel
+
+    reader = LanguageModel.load(language_model)
+    for name, written in texts.items():
+        report["quality"][name]["perplexity"] = reader.perplexity(written, progress=True).per_token
 
 
 def measure_rows(model: str, sentences: str, rows: int, engine: str, beams: int, seed: int) -> dict[str, float]:

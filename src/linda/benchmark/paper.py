@@ -130,6 +130,6 @@ def find_experiment(name: str, profile: str) -> Experiment:
         train_size=None if experiment.shots else 2_500,
         test_size=2_000,
         encoder=None,
-        max_length=256,
+        max_length=128,  # of tokens; it cuts reviews only
         match="steps",
     )

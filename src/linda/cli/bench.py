@@ -61,7 +61,8 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
 @click.option(
     "--max-length",
     type=click.IntRange(min=8),
-    help="Tokens of a text that the encoder reads; 256 by default, 512 with --profile paper.",
+    help="Tokens of a text that the encoder reads; 256 by default; with --paper 128, or 512 where the "
+    "profile is the paper's.",
 )
 @click.option("--model", help="LINDA model: folder or hub name; the embedded one by default.")
 @engine_option
