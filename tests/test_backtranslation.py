@@ -19,6 +19,7 @@ class _Exchange:
 
     name = "exchange"
     device = torch.device("cpu")
+    batch_tokens = 4096
 
     def __init__(self, model: LindaModel) -> None:
         self._model = model

@@ -352,7 +352,9 @@ def test_a_batch_too_large_for_the_device_is_halved(monkeypatch: pytest.MonkeyPa
         return step(self, tokens)
 
     monkeypatch.setattr(paths.TorchPaths, "step", small)
+    before = decoder.batch_tokens
     assert ids_of(decoder.decode(states, mask, Decoding(), list(range(7)))) == expected
+    assert decoder.batch_tokens <= before // 2  # later batches are smaller
 
 
 def test_an_unknown_engine_is_named_with_the_known_ones() -> None:

@@ -34,6 +34,7 @@ class ReadBack:
 
     name = "read-back"
     device = torch.device("cpu")
+    batch_tokens = 4096
 
     def __init__(self, vocabulary: int) -> None:
         self.vocabulary = vocabulary
@@ -331,11 +332,31 @@ def test_unknown_device_and_engine(tiny_model_folder: Path) -> None:
         Interpolator.from_pretrained(tiny_model_folder, engine="steam")
 
 
+def test_an_engine_that_finds_its_limit_gets_smaller_batches(
+    copier: Interpolator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    decode = copier.engine.decode
+
+    def shrinking(states, *others) -> list[list[Hypothesis]]:
+        sizes.append(len(states))
+        copier.engine.batch_tokens = 16
+        return decode(states, *others)
+
+    monkeypatch.setattr(copier.engine, "batch_tokens", 64, raising=False)
+    monkeypatch.setattr(copier.engine, "decode", shrinking)
+    texts = ["the cat sat"] * 400
+    assert copier.mix(texts, texts, 0.5, copies=True) == texts
+    assert sizes[0] == 4
+    assert sizes[-1] == 1
+
+
 class _EngineOfCopies:
     """Finds the first text likeliest, then the second, then another: what a well-trained model does at 0.5."""
 
     name = "copies"
     device = torch.device("cpu")
+    batch_tokens = 4096
 
     def __init__(self, model: LindaModel) -> None:
         texts = ["the cat sat", "The dog ran", "the cat ran", "the dog sat"]

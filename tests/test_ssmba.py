@@ -68,6 +68,7 @@ class _Echo:
 
     name = "echo"
     device = torch.device("cpu")
+    batch_tokens = 4096
 
     def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         return ids[..., None].float()

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 EMBEDDED = Path(__file__).with_name("embedded")
 
-BATCH_TOKENS = 4096
-
 # Jobs are sorted by length among those of one chunk: the longer a chunk, the less padding, and the longer the wait
 # for the first row.
 _BATCHES_IN_CHUNK = 8
@@ -74,16 +72,22 @@ class Interpolator:
 
     @classmethod
     def from_pretrained(
-        cls, path: str | Path | None = None, *, device: str = "auto", engine: str = "auto"
+        cls,
+        path: str | Path | None = None,
+        *,
+        device: str = "auto",
+        engine: str = "auto",
+        precision: str = "auto",
     ) -> Interpolator:
         """path: a folder that `linda train` wrote, or a name on the hub; None is the embedded model.
 
+        precision: of the torch engine: 32, bf16 or fp16; auto is half precision on a GPU and 32 bits on a CPU.
         Only what the engine needs is loaded: `transformers`, for one, where the torch engine is taken.
         """
         folder = model_folder(path)
         config = load_config(folder)
         place = find_device(device)
-        chosen = engines.load_folder(engine, folder, config, place)
+        chosen = engines.load_folder(engine, folder, config, place, precision)
         return cls(config, Tokens.from_folder(folder), load_converter(folder).to(place), chosen)
 
     @overload
@@ -115,7 +119,7 @@ class Interpolator:
         raw: bool = False,
         copies: bool | None = None,
         seed: int = 0,
-        batch_tokens: int = BATCH_TOKENS,
+        batch_tokens: int | None = None,
         progress: bool = False,
         **decoding: Any,
     ) -> str | list[str] | list[list[str]]:
@@ -125,8 +129,8 @@ class Interpolator:
         is a list of n candidates. `raw` mixes by `alpha` itself, uncalibrated, as the paper does. Between the ends,
         the likeliest beam that copies neither a nor b is taken, where there is one, and no run of three pieces comes
         twice; `copies` takes the likeliest of all (the paper's way, and so the default where `raw` is set). `seed`
-        matters to sampling only. `batch_tokens` bounds the memory and never changes a text. `decoding` takes every
-        field of `linda.decoding.Decoding`: beams, sample, temperature, top_p, top_k, length_penalty …
+        matters to sampling only. `batch_tokens` bounds the memory and never changes a text; the engine knows a good
+        number. `decoding` takes every field of `linda.decoding.Decoding`: beams, sample, temperature, top_p, top_k …
         """
         settings: dict[str, Any] = {"n": n, "raw": raw, "copies": copies, "batch_tokens": batch_tokens, **decoding}
         if isinstance(a, str) and isinstance(b, str):
@@ -144,7 +148,7 @@ class Interpolator:
         n: int = 1,
         raw: bool = False,
         copies: bool | None = None,
-        batch_tokens: int = BATCH_TOKENS,
+        batch_tokens: int | None = None,
         on_progress: Callable[[int], object] | None = None,
         **decoding: Any,
     ) -> Iterator[list[str]]:
@@ -177,15 +181,15 @@ class Interpolator:
         self,
         jobs: Iterable[_Job],
         decoding: Decoding,
-        batch_tokens: int,
+        asked: int | None,
         on_progress: Callable[[int], object],
     ) -> Iterator[list[str]]:
+        batch_tokens = self.engine.batch_tokens if asked is None else asked
         encoded = _EncodedTexts(self.engine, self.config.base["pad_token_id"], batch_tokens)
         texts = [""] * decoding.n  # of the row that is being joined
         for chunk in _chunks(jobs, _BATCHES_IN_CHUNK * batch_tokens):
-            for job, candidates in zip(
-                chunk, self._write(chunk, encoded, decoding, batch_tokens, on_progress), strict=True
-            ):
+            at_once = self.engine.batch_tokens if asked is None else asked  # an engine may have found its limit
+            for job, candidates in zip(chunk, self._write(chunk, encoded, decoding, at_once, on_progress), strict=True):
                 texts = [text + new + job.gap for text, new in zip(texts, candidates, strict=True)]
                 if job.ends_row:
                     yield texts

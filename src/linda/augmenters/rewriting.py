@@ -14,8 +14,6 @@ from linda.longtext import split_to_window
 from linda.padding import padded
 from linda.tokens import Tokens
 
-_BATCH_TOKENS = 4096
-
 
 @dataclass(frozen=True)
 class Rewriter:
@@ -37,7 +35,7 @@ class Rewriter:
         """Every text anew, in batches of like length. masked: the texts hold the model's mask token."""
         written = [""] * len(texts)
         rows = [torch.tensor(self.tokens.ids(text, masked), device=self.engine.device) for text in texts]
-        for batch in batches([len(row) for row in rows], _BATCH_TOKENS, decoding.paths):
+        for batch in batches([len(row) for row in rows], self.engine.batch_tokens, decoding.paths):
             ids, mask = padded([rows[row] for row in batch], self.config.base["pad_token_id"])
             found = self.engine.decode(self.engine.encode(ids, mask), mask, decoding, [seeds[row] for row in batch])
             for row, text in zip(batch, self.tokens.texts([best.ids for best, *_ in found]), strict=True):

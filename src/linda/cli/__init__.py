@@ -15,6 +15,7 @@ _COMMANDS = {
     "bench": ("linda.cli.bench", "Does augmentation help on this data, and which kind?"),
     "train": ("linda.cli.train", "Train a LINDA model on plain sentences."),
     "calibrate": ("linda.cli.calibrate", "Fit the map from the ratio asked for to the ratio mixed."),
+    "export": ("linda.cli.export", "Write a model with 8-bit or 16-bit weights."),
     "inspect": ("linda.cli.inspect", "Measure how well a model interpolates."),
     "cut-base": ("linda.cli.cut_base", "Cut a Marian translation model to a small English base."),
 }

@@ -40,7 +40,7 @@ Mixed = tuple[PairRow, float, str]  # the pair, the ratio asked for, the text
 @click.option("--model", metavar="FOLDER", help="A model that `linda train` wrote.  [default: embedded]")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda or cuda:1.")
 @engine_option
-@click.option("--batch-tokens", default=4096, show_default=True, help="Tokens at once: memory, never the text.")
+@click.option("--batch-tokens", type=int, help="Tokens at once: memory, never the text.  [default: the engine's]")
 def command(
     a: str | None,
     b: str | None,
@@ -54,7 +54,7 @@ def command(
     engine: str,
     raw: bool,
     seed: int,
-    batch_tokens: int,
+    batch_tokens: int | None,
     **decoding: Any,
 ) -> None:
     """Write the text between the texts A and B.

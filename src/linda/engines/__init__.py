@@ -23,11 +23,19 @@ if TYPE_CHECKING:
 NAMES = ("int8", "torch")
 
 
+CPU_BATCH_TOKENS = 4096  # measured: docs/decoding.md
+
+
 class Engine(Protocol):
     name: str
 
     @property
     def device(self) -> torch.device: ...
+
+    @property
+    def batch_tokens(self) -> int:
+        """Tokens (rows × paths × length) that it takes at once where the caller does not say."""
+        ...
 
     def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """ids (B, L) and mask (B, L) become the encoder's states (B, L, d)."""
@@ -81,10 +89,16 @@ def load(name: str, model: LindaModel) -> Engine:
     return TorchEngine(model.seq2seq)
 
 
-def load_folder(name: str, folder: Path, config: LindaConfig, device: torch.device) -> Engine:
+def load_folder(name: str, folder: Path, config: LindaConfig, device: torch.device, precision: str = "auto") -> Engine:
     """An engine for a model on disk; only the torch engine needs `transformers`, which takes seconds to import."""
     from linda.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_seq2seq
+    from linda.engines.gpu import find_precision
 
+    dtype = find_precision(precision, device)
+    if precision != "auto":
+        if name == "int8":
+            raise LindaError(f"precision={precision!r} is for the engine torch; int8 computes in 8 bits")
+        name = "torch"
     if choose(name, config.base, device) == "int8":
         from linda.engines.int8_engine import Int8Engine
         from linda.weights import load_weights
@@ -97,7 +111,7 @@ def load_folder(name: str, folder: Path, config: LindaConfig, device: torch.devi
             raise LindaError(f"{path} does not fit {CONFIG_FILE}: {str(error).splitlines()[-1].strip()}") from error
     from linda.engines.torch_engine import TorchEngine
 
-    return TorchEngine(load_seq2seq(folder, config).to(device))
+    return TorchEngine(load_seq2seq(folder, config).to(device, dtype))
 
 
 def batches(lengths: Sequence[int], batch_tokens: int, paths: int = 1) -> list[list[int]]:

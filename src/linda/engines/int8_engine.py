@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from linda.decoding import Decoding, Frame, Hypothesis
+from linda.engines import CPU_BATCH_TOKENS
 from linda.engines.bart_family import ACTIVATIONS, NORMALIZES_FIRST, Network
 from linda.engines.int8_paths import Int8Paths
 from linda.engines.quantized import Linear, missing_feature
@@ -22,6 +23,7 @@ class Int8Engine:
 
     name = "int8"
     device = torch.device("cpu")
+    batch_tokens = CPU_BATCH_TOKENS
 
     def __init__(self, base: dict[str, Any], weights: Mapping[str, Tensor]) -> None:
         """base: the configuration of the encoder-decoder; weights: named as in `LindaModel.state_dict()`."""

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from linda.decoding import Decoding, Frame, Hypothesis
+from linda.engines import CPU_BATCH_TOKENS
+from linda.engines.gpu import fitting_tokens
 from linda.engines.paths import TorchPaths, twin, with_path_attention
 from linda.engines.search import WHOLE, Vocabulary, write
 
@@ -25,6 +27,10 @@ class TorchEngine:
         self._encoder = twin(seq2seq.get_encoder())
         self._decoder = with_path_attention(seq2seq)
         self._frame = Frame.of(seq2seq)
+        self.batch_tokens = CPU_BATCH_TOKENS
+        if self.device.type == "cuda":
+            free, _ = torch.cuda.mem_get_info(self.device)
+            self.batch_tokens = fitting_tokens(seq2seq.config.to_dict(), free, seq2seq.dtype.itemsize)
 
     @property
     def device(self) -> torch.device:
@@ -47,10 +53,12 @@ class TorchEngine:
         try:
             return write(self._begin, states, mask, self._frame, decoding, seeds)
         except torch.OutOfMemoryError:
-            # A GPU tells its limit only by failing. Rows are independent, so halves give the same texts.
+            # A GPU tells its limit only by failing. Rows are independent, so halves give the same texts; and later
+            # batches, where nobody set their size, are smaller.
             half = len(states) // 2
             if half == 0:
                 raise
+            self.batch_tokens = max(1, self.batch_tokens // 2)
         return self.decode(states[:half], mask[:half], decoding, seeds[:half]) + self.decode(
             states[half:], mask[half:], decoding, seeds[half:]
         )
