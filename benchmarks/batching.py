@@ -15,9 +15,9 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from linda.corpus import Corpus, PairBatch, PairSampler, Row, collate, read_sentences
 from linda.model import LindaModel
 from linda.training import TrainingSettings, pair_sampler, start_model
+from linda.training.corpus import Corpus, PairBatch, PairSampler, Row, collate, read_sentences
 
 
 def random_batches(sampler: PairSampler, corpus: str, seed: int) -> Iterator[PairBatch]:

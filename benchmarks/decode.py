@@ -33,11 +33,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from tqdm import tqdm
 
 from linda import engines
-from linda.corpus import read_sentences
 from linda.interpolator import Interpolator
 from linda.measures import WordOrigins
 from linda.model import LindaModel
 from linda.pairs import draw_pairs
+from linda.training.corpus import read_sentences
 
 Job = tuple[str, str, float]  # a, b, alpha
 Way = Callable[[list[Job]], list[str]]

@@ -13,16 +13,16 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from linda.base import cut_base
 from linda.calibration import calibrate
-from linda.corpus import read_sentences
 from linda.errors import LindaError
+from linda.files.textio import atomic_writer, open_text
 from linda.interpolator import EMBEDDED, Interpolator
 from linda.model import LindaModel
 from linda.pairs import draw_pairs
-from linda.runstate import RunFolder
-from linda.textio import atomic_writer, open_text
 from linda.training import PRESETS, resumed_settings, train
+from linda.training.base import cut_base
+from linda.training.corpus import read_sentences
+from linda.training.runstate import RunFolder
 
 PIECES = 30_000
 DECODER_LAYERS = [0, 2, 5]

@@ -15,7 +15,7 @@ import re
 import sys
 from pathlib import Path
 
-from linda.textio import atomic_writer
+from linda.files.textio import atomic_writer
 
 PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 TARGET = Path(__file__).parent.parent / "src" / "linda" / "augmenters" / "synonyms.txt.xz"

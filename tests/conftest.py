@@ -20,7 +20,7 @@ def tiny_base_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Marian encoder-decoder with random weights and a tokenizer that loses no character."""
     from transformers import MarianConfig, MarianMTModel, PreTrainedTokenizerFast
 
-    from linda.base import EOS, MASK, PAD, UNK, build_tokenizer
+    from linda.training.base import EOS, MASK, PAD, UNK, build_tokenizer
 
     pieces = {f" {word}": -3.0 for word in WORDS.split()} | dict.fromkeys(CHARACTERS, -6.0)
     tokenizer = PreTrainedTokenizerFast(

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from random import Random
 
+from linda.augmentation.writing import Writer
 from linda.errors import LindaError
-from linda.writing import Writer
 
 
 class Splice:

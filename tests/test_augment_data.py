@@ -12,8 +12,9 @@ import pytest
 
 import linda
 from linda.augmentation import Augmenter
-from linda.file_run import augment_file
-from linda.gates import Gates
+from linda.augmentation.file_run import augment_file
+from linda.augmentation.gates import Gates
+from linda.augmentation.plan import PlanRow
 
 OPEN = Gates(copies=False, duplicates=False, runaway=False, drift=False)  # a random model writes nonsense
 
@@ -82,7 +83,7 @@ def test_rte_has_pairs(tasks: Path, tmp_path: Path, tiny_model_folder: Path) -> 
 def test_long_reviews_are_not_cut(tasks: Path, tmp_path: Path, tiny_model_folder: Path) -> None:
     source = tasks / "imdb" / "train.jsonl.gz"
     originals = rows_of(source)
-    plan = linda.Plan.of([linda.plan.PlanRow(0, 20_000, 0.5, 1), linda.plan.PlanRow(1, 24_999, 0.7, 2)])
+    plan = linda.Plan.of([PlanRow(0, 20_000, 0.5, 1), PlanRow(1, 24_999, 0.7, 2)])
     summary = augment_file(Augmenter(model=tiny_model_folder, gates=OPEN), source, tmp_path / "imdb.parquet", plan=plan)
     assert len(summary.examples.table) == 25_000
     frame = pd.read_parquet(tmp_path / "imdb.parquet")

@@ -10,9 +10,9 @@ import torch
 from click.testing import CliRunner
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, MarianConfig, MarianMTModel
 
-from linda.base import BYTES, LOOKALIKES, SPECIALS, build_tokenizer, cut_base, most_used
 from linda.cli import main
 from linda.errors import LindaError
+from linda.training.base import BYTES, LOOKALIKES, SPECIALS, build_tokenizer, cut_base, most_used
 
 SUBJECTS = ["The old miller", "A quiet teacher", "My neighbour's dog", "The night train", "Our small choir"]
 VERBS = ["crossed", "remembered", "followed", "painted", "forgot", "waited for", "laughed at"]

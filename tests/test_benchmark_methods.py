@@ -4,8 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linda import neighbours
-from linda.augmentation import Augmenter
+from linda.augmentation import Augmenter, neighbours
 from linda.benchmark import methods
 from linda.benchmark.methods import Models, NewRows, Policy, make_new_rows, parse_method
 from linda.benchmark.tasks import Rows

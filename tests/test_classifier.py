@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from linda.classifier import TextClassifier
-from linda.encoder import SentenceEncoder, known_learning_rate
+from linda.classifier.encoder import SentenceEncoder, known_learning_rate
 from linda.errors import LindaError
 from tiny_encoder import save_tiny_bert
 

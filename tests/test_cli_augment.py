@@ -13,11 +13,11 @@ import psutil
 import pytest
 from click.testing import CliRunner, Result
 
-from linda import gates, labels, plan, tables
-from linda.augmentation import Augmenter
+from linda.augmentation import Augmenter, gates, labels, plan
+from linda.augmentation.file_run import augment_file
 from linda.cli import augment as cli
 from linda.cli import main
-from linda.file_run import augment_file
+from linda.files import tables
 from linda.interpolator import engine_for
 from splice import sentences
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from linda.corpus import Corpus, PairBatch, PairSampler, mask_words, read_sentences, restyle
 from linda.errors import LindaError
 from linda.model import IGNORED
+from linda.training.corpus import Corpus, PairBatch, PairSampler, mask_words, read_sentences, restyle
 
 MASK, PAD = 900, 901
 

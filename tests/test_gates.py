@@ -2,7 +2,7 @@
 
 import pytest
 
-from linda.gates import Gates, Seen
+from linda.augmentation.gates import Gates, Seen
 
 A = ("What is the capital of France?",)
 B = ("How many people live in the city of Tokyo?",)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from linda.augmentation.examples import Examples, ListTable, read_examples
+from linda.augmentation.gates import Gates, Seen
+from linda.augmentation.generation import Chunk, Generator, LabelRule, NewRow, Tally
+from linda.augmentation.plan import Plan, PlanRow, make_plan
+from linda.augmentation.writing import Draft, Task, Writer, write_here, write_in_processes
 from linda.errors import LindaError
-from linda.examples import Examples, ListTable, read_examples
-from linda.gates import Gates, Seen
-from linda.generation import Chunk, Generator, LabelRule, NewRow, Tally
-from linda.plan import Plan, PlanRow, make_plan
-from linda.writing import Draft, Task, Writer, write_here, write_in_processes
 from splice import Shout, Splice, no_writer, sentences, splice
 
 TEXTS = sentences(12)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from linda.augmentation.generation import Chunk, NewRow, Tally
+from linda.augmentation.journal import Journal
 from linda.errors import LindaError
-from linda.generation import Chunk, NewRow, Tally
-from linda.journal import Journal
 
 RUN = {"seed": 1, "gates": {"copies": True}, "classes": (1, 2)}
 

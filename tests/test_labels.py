@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from linda.augmentation.labels import LabelReader, Labels, hard, interpolated, predicted, rounded, sharpened, soft_label
 from linda.errors import LindaError
-from linda.labels import LabelReader, Labels, hard, interpolated, predicted, rounded, sharpened, soft_label
 
 Y = np.array([[0.7, 0.2, 0.1], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from linda import encoder as encoder_module
-from linda.encoder import SentenceEncoder
-from linda.packing import _lines, pack
+from linda.classifier import encoder as encoder_module
+from linda.classifier.encoder import SentenceEncoder
+from linda.classifier.packing import _lines, pack
 from tiny_encoder import save_tiny_bert
 
 TEXTS = ["good", "the film is good in the city of the man", "a bad man", "what is the number of the city", "far " * 20]

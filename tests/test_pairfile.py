@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from linda.errors import LindaError
-from linda.pairfile import read_pairs
+from linda.files.pairfile import read_pairs
 
 ROWS = [("Ein Satz.", 'She said "no", twice.'), ("第三 🦋", "b, with a comma"), ('"quoted', "plain")]
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from linda.errors import LindaError
-from linda.spool import Spool, write_spool
-from linda.tables import check_writable, find_format, open_table, read_table
+from linda.files.spool import Spool, write_spool
+from linda.files.tables import check_writable, find_format, open_table, read_table
 
 
 def read(path: Path, texts: tuple[str, ...] = ("text",)) -> tuple[pa.Schema, list[dict[str, Any]]]:

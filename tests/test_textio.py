@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from linda import textio
 from linda.errors import LindaError
-from linda.textio import atomic_writer, open_text
+from linda.files import textio
+from linda.files.textio import atomic_writer, open_text
 
 TEXT = "first\nzweite Zeile: größer\n第三 🦋\n"
 

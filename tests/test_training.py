@@ -244,15 +244,15 @@ def _wait_for(path: Path, run: subprocess.Popen[str]) -> None:
 
 def _train_and_interrupt(settings: TrainingSettings, output: Path, after: int) -> None:
     """Sends Ctrl-C to this very process once `after` steps are in the log."""
-    import linda.runstate
+    import linda.training.runstate
 
-    write = linda.runstate.TrainingLog.write
+    write = linda.training.runstate.TrainingLog.write
 
-    def write_and_interrupt(log: linda.runstate.TrainingLog, figures: dict[str, Any]) -> None:
+    def write_and_interrupt(log: linda.training.runstate.TrainingLog, figures: dict[str, Any]) -> None:
         write(log, figures)
         if figures["step"] == after and "loss" in figures:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(linda.runstate.TrainingLog, "write", write_and_interrupt)
+        patch.setattr(linda.training.runstate.TrainingLog, "write", write_and_interrupt)
         train(settings, output)

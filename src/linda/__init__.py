@@ -8,12 +8,12 @@ from linda.errors import LindaError
 if TYPE_CHECKING:
     from linda.augmentation import Augmenter as Augmenter
     from linda.augmentation import augment as augment
-    from linda.file_run import augment_file as augment_file
+    from linda.augmentation.file_run import augment_file as augment_file
+    from linda.augmentation.plan import Plan as Plan
+    from linda.classifier.losses import soft_cross_entropy as soft_cross_entropy
     from linda.interpolator import Interpolator as Interpolator
-    from linda.losses import soft_cross_entropy as soft_cross_entropy
     from linda.model import LindaConfig as LindaConfig
     from linda.model import LindaModel as LindaModel
-    from linda.plan import Plan as Plan
 
 __version__ = "0.1.0"
 
@@ -24,10 +24,10 @@ _ROOMS = {
     "Interpolator": "linda.interpolator",
     "LindaConfig": "linda.model",
     "LindaModel": "linda.model",
-    "Plan": "linda.plan",
+    "Plan": "linda.augmentation.plan",
     "augment": "linda.augmentation",
-    "augment_file": "linda.file_run",
-    "soft_cross_entropy": "linda.losses",
+    "augment_file": "linda.augmentation.file_run",
+    "soft_cross_entropy": "linda.classifier.losses",
 }
 
 __all__ = ["LindaError", "__version__", *_ROOMS]

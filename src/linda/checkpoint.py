@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from linda.config import LindaConfig
 from linda.errors import LindaError
-from linda.textio import atomic_writer
+from linda.files.textio import atomic_writer
 
 if TYPE_CHECKING:
     from torch import nn

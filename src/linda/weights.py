@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from linda.errors import LindaError
-from linda.textio import atomic_path
+from linda.files.textio import atomic_path
 
 _METADATA = "linda"  # key of the file's metadata
 _SCALE = ":scales"  # suffix of a quantized matrix's scales; no name of a weight holds a colon

@@ -10,9 +10,9 @@ import torch
 
 from linda import engines
 from linda.augmenters.rewriting import Rewriter
+from linda.classifier.encoder import quiet_loading
 from linda.config import LindaConfig
 from linda.decoding import Decoding
-from linda.encoder import quiet_loading
 from linda.errors import LindaError
 from linda.model import LindaModel
 from linda.tokens import Tokens

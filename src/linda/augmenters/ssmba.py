@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 from linda.augmenters.rewriting import Rewriter
+from linda.classifier.encoder import quiet_loading
 from linda.decoding import Decoding
-from linda.encoder import quiet_loading
 from linda.engines import batches
 from linda.errors import LindaError
 from linda.longtext import split_to_window

@@ -8,7 +8,7 @@ from collections import defaultdict
 from functools import cache, lru_cache
 from pathlib import Path
 
-from linda.textio import open_text
+from linda.files.textio import open_text
 
 _TABLE = Path(__file__).parent / "synonyms.txt.xz"
 

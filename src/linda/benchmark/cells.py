@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from linda.augmentation.labels import LabelName
 from linda.benchmark.methods import Method, Models, NewRows, make_new_rows
 from linda.benchmark.protocol import Protocol, draw, split
 from linda.benchmark.tasks import Rows, Task, TaskSource
 from linda.classifier import TextClassifier
 from linda.errors import LindaError
+from linda.files.textio import atomic_writer
 from linda.interpolator import engine_for
-from linda.labels import LabelName
-from linda.textio import atomic_writer
 
 MATCH = ("steps", "epochs")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import matplotlib
 
 from linda.benchmark.results import VANILLA, Results
-from linda.textio import atomic_path
+from linda.files.textio import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

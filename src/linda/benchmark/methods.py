@@ -16,15 +16,15 @@ import numpy as np
 
 from linda import augmenters
 from linda.augmentation import Augmenter
+from linda.augmentation.gates import Gates
+from linda.augmentation.labels import MODES, LabelName, check_temperature
+from linda.augmentation.plan import PARTNERS, Ratio
 from linda.benchmark.tasks import Rows
 from linda.checkpoint import CONFIG_FILE
 from linda.classifier import TextClassifier
 from linda.config import LindaConfig
 from linda.errors import LindaError
-from linda.gates import Gates
 from linda.interpolator import EMBEDDED, Interpolator
-from linda.labels import MODES, LabelName, check_temperature
-from linda.plan import PARTNERS, Ratio
 
 # λ ~ Beta(1, 1): uniform, as Guo et al. 2019.
 _MIXUP_BETA = 1.0

@@ -12,7 +12,7 @@ from linda.benchmark.methods import parse_method
 from linda.benchmark.protocol import Protocol
 from linda.benchmark.run import CELLS, make_grid, run_grid
 from linda.benchmark.tasks import TaskSource
-from linda.textio import atomic_writer
+from linda.files.textio import atomic_writer
 
 FOLDER = "rates"
 RATES = (1e-5, 3e-5, 1e-4, 3e-4)

@@ -17,7 +17,7 @@ from linda.benchmark.results import VANILLA, Results, collect
 from linda.benchmark.run import CELLS
 from linda.benchmark.statistics import Difference, Summary, summary
 from linda.errors import LindaError
-from linda.textio import atomic_writer
+from linda.files.textio import atomic_writer
 
 _COMMANDS = "commands.txt"
 

@@ -12,12 +12,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from linda.augmentation.writing import end_with_parent
 from linda.benchmark.cells import Cell, Settings, check_cells, is_done, run_cell, write_cell
 from linda.benchmark.methods import Method
 from linda.benchmark.protocol import Protocol, split
 from linda.benchmark.tasks import Task, TaskSource
 from linda.errors import LindaError
-from linda.writing import end_with_parent
 
 CELLS = "cells"
 

@@ -8,9 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from linda.augmentation.examples import RECORD, ListTable, read_examples
+from linda.augmentation.labels import LabelName, shown
 from linda.errors import LindaError
-from linda.examples import RECORD, ListTable, read_examples
-from linda.labels import LabelName, shown
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ def _hub_rows(name: str, hub: _Hub, split: str) -> Rows:
 
 
 def _read_file(path: Path, text: str, label: str, pair: str | None, domain: str | None) -> Rows:
-    from linda.tables import find_format, read_table
+    from linda.files.tables import find_format, read_table
 
     texts = [column for column in (text, pair, domain) if column is not None]
     schema, batches = read_table(path, find_format(path), texts)

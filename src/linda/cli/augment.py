@@ -77,9 +77,9 @@ def command(
     the sorted labels), parent_a and parent_b (row numbers from 0), alpha (the share of parent_a), method, plan_seed.
     """
     from linda.augmentation import Augmenter
-    from linda.file_run import augment_file
-    from linda.gates import Gates
-    from linda.plan import Plan
+    from linda.augmentation.file_run import augment_file
+    from linda.augmentation.gates import Gates
+    from linda.augmentation.plan import Plan
 
     if output is None and save_plan is None:
         raise LindaError("nothing to do: give --output OUT, or --save-plan FILE")
@@ -112,8 +112,8 @@ def command(
 
 
 def _drawn_plan(augmenter: Any, source: str, input_format: str | None) -> Any:
-    from linda.file_run import input_on_disk, spooled
-    from linda.tables import find_format
+    from linda.augmentation.file_run import input_on_disk, spooled
+    from linda.files.tables import find_format
 
     if source == "-":
         raise LindaError("--save-plan reads the input before the run does, which a pipe cannot; give a file")

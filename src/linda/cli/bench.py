@@ -144,7 +144,7 @@ def _settings(
 
     from linda.benchmark.cells import Settings
     from linda.benchmark.methods import Models
-    from linda.encoder import known_learning_rate
+    from linda.classifier.encoder import known_learning_rate
 
     there, back = given["translate"] or (None, None)
     preset = {name: getattr(experiment, name) for name in ("encoder", "max_length", "match", "test_size") if experiment}

@@ -26,10 +26,10 @@ def command(model: Path, sentences: str, pairs: int, seed: int, device: str, eng
     the raw ratio stays within reach (--raw). Use sentences that the model was not trained on.
     """
     from linda.calibration import calibrate
-    from linda.corpus import read_sentences
     from linda.errors import LindaError
     from linda.interpolator import Interpolator
     from linda.pairs import draw_pairs
+    from linda.training.corpus import read_sentences
 
     if not model.is_dir():
         raise LindaError(f"there is no model folder {str(model)!r} to store a calibration in")

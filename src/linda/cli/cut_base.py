@@ -42,7 +42,7 @@ def command(
 
     from transformers.utils.logging import disable_progress_bar
 
-    from linda.base import cut_base
+    from linda.training.base import cut_base
 
     disable_progress_bar()  # it would count to one
     cut_base(marian, corpus, output, pieces=pieces, decoder_layers=layers, lines=lines, seed=seed)

@@ -52,7 +52,6 @@ def command(
     """
     from transformers.utils.logging import disable_progress_bar
 
-    from linda.corpus import read_sentences
     from linda.fluency import LanguageModel
     from linda.inspection import STANDARDS, inspect_model, write_report
     from linda.inspection.figures import draw_figures, require_matplotlib
@@ -60,6 +59,7 @@ def command(
     from linda.interpolator import Interpolator, find_device, model_folder
     from linda.model import LindaModel
     from linda.pairs import draw_pairs
+    from linda.training.corpus import read_sentences
 
     if figures:
         require_matplotlib()

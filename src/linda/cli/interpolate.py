@@ -13,8 +13,8 @@ import click
 from linda.checks import checked_ratio, checked_text
 from linda.cli.options import engine_option
 from linda.errors import LindaError
-from linda.pairfile import PairRow, read_pairs
-from linda.textio import atomic_writer
+from linda.files.pairfile import PairRow, read_pairs
+from linda.files.textio import atomic_writer
 
 if TYPE_CHECKING:
     from linda.interpolator import Interpolator

@@ -113,10 +113,10 @@ def command(
 def _calibrate(output: Path, settings: "TrainingSettings", engine: str) -> None:
     """The last step of a training: so that the ratio asked for is the ratio that is measured."""
     from linda.calibration import calibrate
-    from linda.corpus import Corpus
     from linda.interpolator import Interpolator
     from linda.pairs import draw_pairs
     from linda.training import held_out_sentences
+    from linda.training.corpus import Corpus
 
     sentences = held_out_sentences(settings, Corpus.parse(settings.corpus))
     if len(sentences) < 2:

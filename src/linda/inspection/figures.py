@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linda.errors import LindaError
+from linda.files.textio import atomic_path
 from linda.inspection.report import Inspection
-from linda.textio import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from linda.files.textio import atomic_writer
 from linda.fluency import Perplexity
 from linda.inspection.conditions import ConditionPoint
 from linda.inspection.path import GRID, Decoded, Middle, PathPoint, is_monotone, straightness
 from linda.inspection.verdict import Requirement, Standard, verdict
 from linda.pairs import Pair
-from linda.textio import atomic_writer
 
 _EXAMPLES = 5
 

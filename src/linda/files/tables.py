@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from linda.errors import LindaError
-from linda.rowfile import read_rows
-from linda.textio import atomic_path, atomic_writer, display_name, open_text
+from linda.files.rowfile import read_rows
+from linda.files.textio import atomic_path, atomic_writer, display_name, open_text
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from linda.examples import Examples
-from linda.generation import NewRow
-from linda.records import new_columns, original_columns
-from linda.spool import Spool
-from linda.tables import BLOCK, open_table
-from linda.textio import atomic_writer
+from linda.augmentation.examples import Examples
+from linda.augmentation.generation import NewRow
+from linda.augmentation.records import new_columns, original_columns
+from linda.files.spool import Spool
+from linda.files.tables import BLOCK, open_table
+from linda.files.textio import atomic_writer
 
 _RECORD_TYPES = {
     "label_probs": pa.list_(pa.float64()),

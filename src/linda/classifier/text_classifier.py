@@ -23,9 +23,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from linda.encoder import SentenceEncoder, find_encoder, known_learning_rate
+from linda.classifier.encoder import SentenceEncoder, find_encoder, known_learning_rate
+from linda.classifier.losses import soft_cross_entropy
 from linda.errors import LindaError
-from linda.losses import soft_cross_entropy
 
 _SETTINGS_FILE = "classifier.json"
 _HEAD_FILE = "head.safetensors"

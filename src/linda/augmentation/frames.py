@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linda.augmentation.examples import Examples, ListTable, Table
+from linda.augmentation.labels import LabelName
+from linda.augmentation.records import original_columns
 from linda.errors import LindaError
-from linda.examples import Examples, ListTable, Table
-from linda.labels import LabelName
-from linda.records import original_columns
 
 if TYPE_CHECKING:
     import datasets

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from linda.augmentation.generation import Chunk, NewRow, Tally
 from linda.errors import LindaError
-from linda.generation import Chunk, NewRow, Tally
-from linda.textio import atomic_writer
+from linda.files.textio import atomic_writer
 
 
 class Journal:

@@ -17,8 +17,8 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
-from linda.corpus import read_sentences
 from linda.errors import LindaError
+from linda.training.corpus import read_sentences
 
 EOS, UNK, PAD, MASK = "</s>", "<unk>", "<pad>", "<mask>"
 SPECIALS = (EOS, UNK, PAD, MASK)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from linda.errors import LindaError
-from linda.textio import MAX_LINE_BYTES
+from linda.files.textio import MAX_LINE_BYTES
 
 # The number of the line that a row ends on, and its values by column.
 Row = tuple[int, dict[str, Any]]

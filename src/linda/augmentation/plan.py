@@ -20,8 +20,8 @@ import numpy as np
 
 from linda.checks import checked_ratio
 from linda.errors import LindaError
-from linda.rowfile import read_rows
-from linda.textio import atomic_writer, open_text
+from linda.files.rowfile import read_rows
+from linda.files.textio import atomic_writer, open_text
 
 PARTNERS = ("any", "same", "different", "stratified", "nearest")
 
@@ -179,7 +179,7 @@ def make_plan(
     partners: `any` other row; one of the `same` label; one of a `different` label; `stratified`: first a class,
         each as likely as any other, then one of its rows; `nearest`: one of its `neighbours`.
     first: where in the random stream the plan begins; a plan of many parts gives each its own.
-    neighbours: (n, k) the rows that each may meet, of `linda.neighbours.nearest_rows`.
+    neighbours: (n, k) the rows that each may meet, of `linda.augmentation.neighbours.nearest_rows`.
 
     New rows go round the data: one for every row, then the next for every row. What is left of `total` falls on
     rows drawn at random. A row without a partner of the kind asked for (the only one of its class) has none.
@@ -190,7 +190,7 @@ def make_plan(
         if value is not None and value < 1:
             raise LindaError(f"{name} is {value}; it must be at least 1")
     if partners == "nearest" and neighbours is None:
-        raise LindaError("partners 'nearest' need the neighbours of each row; linda.neighbours finds them")
+        raise LindaError("partners 'nearest' need the neighbours of each row; linda.augmentation.neighbours finds them")
     if not 0 <= seed < 2**64:
         raise LindaError(f"the seed is {seed}; it must lie between 0 and 2⁶⁴ − 1")
     law = Ratio.parse(ratio)

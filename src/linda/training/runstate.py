@@ -12,8 +12,8 @@ from torch import Tensor
 
 from linda.checkpoint import load
 from linda.errors import LindaError
+from linda.files.textio import atomic_writer
 from linda.model import LindaModel
-from linda.textio import atomic_writer
 
 _KEPT = 2  # checkpoints; the older ones make room
 

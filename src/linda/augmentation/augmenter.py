@@ -1,4 +1,4 @@
-"""Plan → texts → gates → labels → rows, for lists, pandas and `datasets`. (Files: `linda.file_run`.)
+"""Plan → texts → gates → labels → rows, for lists, pandas and `datasets`. (Files: `linda.augmentation.file_run`.)
 
 bigger = linda.augment(frame, text="text", label="label", per_row=2)
 """
@@ -12,28 +12,26 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linda import augmenters
+from linda.augmentation.examples import Examples, Table, read_examples
+from linda.augmentation.frames import as_table, is_a, joined, joined_lists, known_classes
+from linda.augmentation.gates import Gates, Seen
+from linda.augmentation.generation import Chunk, Generator, LabelRule, NewRow, Tally
+from linda.augmentation.labels import LabelName
+from linda.augmentation.plan import PARTNERS, NoPartnerError, Plan, make_plan
+from linda.augmentation.records import new_columns
+from linda.augmentation.summary import Summary
+from linda.augmentation.teacher import fit_teacher, load_teacher
+from linda.augmentation.writing import WriteAll, Writer, write_here, write_in_processes
 from linda.augmenters import Augmenter as Method
 from linda.errors import LindaError
-from linda.examples import Examples, Table, read_examples
-from linda.frames import as_table, is_a, joined, joined_lists, known_classes
-from linda.gates import Gates, Seen
-from linda.generation import Chunk, Generator, LabelRule, NewRow, Tally
-from linda.labels import LabelName
-from linda.plan import PARTNERS, NoPartnerError, Plan, make_plan
-from linda.records import new_columns
-from linda.summary import Summary
-from linda.teacher import fit_teacher, load_teacher
-from linda.writing import WriteAll, Writer, write_here, write_in_processes
 
 if TYPE_CHECKING:
     from linda.interpolator import Interpolator
-
-_T = TypeVar("_T")
 
 
 def augment(data: Any, text: str = "text", label: str = "label", *, plan: Plan | None = None, **settings: Any) -> Any:
@@ -159,7 +157,7 @@ class Augmenter:
         """None where partners are not the nearest, or a method has none."""
         if self.partners != "nearest" or not self.mixes:
             return None
-        from linda.neighbours import nearest_rows
+        from linda.augmentation.neighbours import nearest_rows
 
         return nearest_rows(examples, self.encoder, progress=self.progress)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from linda.checks import checked_ratio, checked_text
-from linda.rowfile import read_rows
-from linda.textio import display_name, open_text
+from linda.files.rowfile import read_rows
+from linda.files.textio import display_name, open_text
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from typing import Any, overload
 
 import numpy as np
 
+from linda.augmentation.examples import Examples, Table
+from linda.augmentation.labels import LabelName, shown
 from linda.errors import LindaError
-from linda.examples import Examples, Table
-from linda.labels import LabelName, shown
 
 _BATCH = 32
 

@@ -15,9 +15,9 @@ from functools import cache
 from hashlib import blake2b
 from multiprocessing import get_context, parent_process
 
+from linda.augmentation.gates import Example, Gates
 from linda.augmenters import Augmenter
 from linda.errors import LindaError
-from linda.gates import Example, Gates
 
 
 @dataclass(frozen=True)

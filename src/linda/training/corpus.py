@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from linda.errors import LindaError
+from linda.files.textio import open_text
 from linda.model import IGNORED
-from linda.textio import open_text
 
 Rng = np.random.Generator
 # Masked texts and their targets → token ids of each.

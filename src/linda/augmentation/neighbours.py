@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from linda.encoder import SentenceEncoder
+from linda.augmentation.examples import Examples
+from linda.classifier.encoder import SentenceEncoder
 from linda.errors import LindaError
-from linda.examples import Examples
 
 # How many of the rows most alike a row may meet.
 NEIGHBOURS = 5

@@ -19,18 +19,18 @@ from typing import Any
 import numpy as np
 
 from linda import __version__
-from linda.augmentation import Augmenter
+from linda.augmentation.augmenter import Augmenter
+from linda.augmentation.examples import Examples
+from linda.augmentation.gates import Seen
+from linda.augmentation.generation import Tally
+from linda.augmentation.joined_file import write_joined
+from linda.augmentation.journal import Journal
+from linda.augmentation.plan import Plan
+from linda.augmentation.summary import Summary
 from linda.errors import LindaError
-from linda.examples import Examples
-from linda.gates import Seen
-from linda.generation import Tally
-from linda.joined_file import write_joined
-from linda.journal import Journal
-from linda.plan import Plan
-from linda.spool import Spool, write_spool
-from linda.summary import Summary
-from linda.tables import check_writable, find_format, read_table
-from linda.textio import atomic_path, display_name
+from linda.files.spool import Spool, write_spool
+from linda.files.tables import check_writable, find_format, read_table
+from linda.files.textio import atomic_path, display_name
 
 # Settings that say how a run works, not what it makes: they may change when it goes on.
 _FREE = ("batch_size", "workers", "progress")

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from linda.examples import Examples
-from linda.generation import NewRow
-from linda.labels import Labels, rounded
+from linda.augmentation.examples import Examples
+from linda.augmentation.generation import NewRow
+from linda.augmentation.labels import Labels, rounded
 
 
 def original_columns(labels: Labels, rows: np.ndarray, *, weighted: bool) -> dict[str, list[Any]]:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from linda.examples import Examples
-from linda.gates import Gates
-from linda.generation import Tally
+from linda.augmentation.examples import Examples
+from linda.augmentation.gates import Gates
+from linda.augmentation.generation import Tally
 
 _LABELS_SHOWN = 12
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from linda.tables import BLOCK, is_json
-from linda.textio import atomic_path
+from linda.files.tables import BLOCK, is_json
+from linda.files.textio import atomic_path
 
 _SPOOL_BLOCK = 64  # rows that are read for the sake of one
 

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linda import labels as label_rules
+from linda.augmentation import labels as label_rules
+from linda.augmentation.examples import Examples
+from linda.augmentation.gates import Example, Seen
+from linda.augmentation.plan import Plan
+from linda.augmentation.writing import Draft, Task, WriteAll
 from linda.errors import LindaError
-from linda.examples import Examples
-from linda.gates import Example, Seen
 from linda.measures import share_of_first
-from linda.plan import Plan
-from linda.writing import Draft, Task, WriteAll
 
 
 class NewRow(NamedTuple):
@@ -63,7 +63,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class LabelRule:
-    """How a new row gets its label: one of `linda.labels.MODES`."""
+    """How a new row gets its label: one of `linda.augmentation.labels.MODES`."""
 
     mode: str = "interpolated"
     temperature: float = 0.5

@@ -1,0 +1,8 @@
+"""Files in and out: rows streamed from any format, and written whole or not at all. Nothing here knows a model.
+
+textio    text, plain or compressed; a file appears under its name only when whole
+rowfile   rows with named columns from text files, one at a time
+pairfile  pairs of texts, for `linda interpolate`
+tables    CSV, TSV, JSON lines and Parquet, block by block, with the type of every column
+spool     a table on disk, any row of it by its number
+"""

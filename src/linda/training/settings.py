@@ -1,0 +1,81 @@
+"""All that decides what a training run computes: its settings, the presets and the rate of every update."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linda.errors import LindaError
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """All that decides what a run computes. Defaults are the paper's (§4); presets below."""
+
+    corpus: tuple[str, ...] = ()  # sources as `Corpus.parse` reads them
+    validation: str | None = None  # a file of held-out sentences; without one, the first of the corpus are held out
+    hold_out: int = 100
+    base: str = "facebook/bart-large"
+    steps: int = 125_000  # a million pairs in minibatches of 8
+    pairs: int = 8  # M, pairs in a minibatch of one process
+    accumulate: int = 1  # minibatches in an update
+    learning_rate: float = 1e-5
+    warmup: int = 0  # updates in which the rate rises from 0
+    decay: float = 0.0  # share of the run, at its end, in which the rate falls to 0; 0 is a fixed rate
+    weight_decay: float = 0.0
+    clip: float = 1.0  # largest norm of the gradient; 0 clips nothing
+    dropout: float | None = None  # None: as the base has it
+    mask_probability: float = 0.1
+    norm_penalty: float = 0.001  # λ
+    noise: float = 0.001
+    middle_noise: float = 0.0
+    mirrored: bool = False
+    softmax_sample: int = 0
+    restyled: float = 0.0
+    middle: float = 1.0
+    max_length: int = 128
+    window: int = 2**16
+    precision: str = "auto"  # auto, no, bf16 or fp16
+    seed: int = 0
+    validate_every: int = 1000
+    checkpoint_every: int = 500
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "pairs", "accumulate", "window", "validate_every", "checkpoint_every"):
+            if getattr(self, name) < 1:
+                raise LindaError(f"{name} is {getattr(self, name)}; it must be 1 or more")
+        for name in ("learning_rate", "middle"):
+            if not getattr(self, name) > 0:
+                raise LindaError(f"{name} is {getattr(self, name)}; it must be above 0")
+        for name in ("decay", "mask_probability", "restyled"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise LindaError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
+        if self.precision not in {"auto", "no", "bf16", "fp16"}:
+            raise LindaError(f"precision is {self.precision!r}; it must be auto, no, bf16 or fp16")
+
+
+PRESETS = {
+    "paper": TrainingSettings(),
+    # The embedded model's: a small base, large minibatches, a high rate, and text unlike Wikipedia.
+    "small": TrainingSettings(
+        base="",
+        steps=20_000,
+        pairs=32,
+        learning_rate=3e-4,
+        warmup=100,
+        decay=0.3,
+        dropout=0.0,
+        mask_probability=0.1,
+        middle_noise=3.0,
+        mirrored=True,
+        softmax_sample=6000,
+        restyled=0.35,
+    ),
+}
+
+
+def learning_rate(step: int, settings: TrainingSettings) -> float:
+    """The rate of update `step` (from 0): rises over `warmup`, holds, falls over the last `decay` of the run."""
+    rise = min(1.0, (step + 1) / settings.warmup) if settings.warmup else 1.0
+    falling = settings.decay * settings.steps
+    fall = min(1.0, (settings.steps - step) / falling) if falling else 1.0
+    return settings.learning_rate * rise * fall
