@@ -10,8 +10,8 @@ none of them is timed while it loads. Each is called the way its documentation s
 
 from __future__ import annotations
 
+import argparse
 import random
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -71,7 +71,10 @@ def textattack() -> Callable[[list[str]], object]:
 
 
 def main() -> None:
-    texts = Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()[:1000] if len(sys.argv) > 1 else sentences()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path, nargs="?")
+    file = parser.parse_args().file
+    texts = file.read_text(encoding="utf-8").splitlines()[:1000] if file else sentences()
     words = sum(len(text.split()) for text in texts)
     print(f"{len(texts)} sentences, {words / len(texts):.1f} words each, best of {ROUNDS}")
     for make in (ours, textaugment, nlpaug, textattack):
