@@ -332,6 +332,37 @@ def test_unknown_device_and_engine(tiny_model_folder: Path) -> None:
         Interpolator.from_pretrained(tiny_model_folder, engine="steam")
 
 
+def test_the_middle_of_long_texts_is_made_longer() -> None:
+    states = torch.ones(4, 40, 2)
+    mask = torch.arange(40) < torch.tensor([40, 24, 16, 40])[:, None]
+    longer = module._lengthened(states, mask, torch.tensor([0.5, 0.5, 0.5, 1.0]), gain=0.2)
+    assert longer[:, 0, 0].tolist() == pytest.approx([1.2, 1.1, 1.0, 1.0])
+
+
+def test_only_between_the_ends_and_never_raw(copier: Interpolator, monkeypatch: pytest.MonkeyPatch) -> None:
+    norms: list[float] = []
+    decode = copier.engine.decode
+
+    def listening(states, *others) -> list[list[Hypothesis]]:
+        norms.append(float(states.sum(dim=-1).max()))  # of one-hot states and their mixtures: 1
+        return decode(states, *others)
+
+    monkeypatch.setattr(copier.engine, "decode", listening)
+    copier.config.middle_gain = 1.0
+    text = "the cat sat on a red river " * 5
+    for settings in ({}, {"raw": True}, {"copies": True}):
+        copier.mix(text, text, 0.5, **settings)
+    copier.mix(text, text, 1.0)
+    assert norms[0] > 1.2
+    assert norms[1:] == pytest.approx([1, 1, 1], abs=1e-3)
+
+
+def test_broken_characters_come_last() -> None:
+    assert module._is_unwanted("What is \ufffd?", ())
+    assert module._is_unwanted("The cat  sat", ("the cat sat",))
+    assert not module._is_unwanted("What is é?", ("the cat sat",))
+
+
 def test_an_engine_that_finds_its_limit_gets_smaller_batches(
     copier: Interpolator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

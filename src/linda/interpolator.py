@@ -48,8 +48,14 @@ _BATCHES_IN_CHUNK = 8
 # Encoded texts that are remembered for other pairs and ratios of the same call: 256 MB at 512 numbers a state.
 _REMEMBERED_TOKENS = 2**17
 
+# What bytes become that make no character.
+_BROKEN = "\ufffd"
+
 # Between the ends, no run of so many pieces is written twice.
 _NO_REPEAT = 3
+
+# Tokens of a text that `middle_gain` leaves as it is, and of one that gets all of it.
+_SHORT, _LONG = 16, 32
 
 Row = tuple[str, str, float, int]  # a, b, alpha, seed
 Ids = tuple[int, ...]
@@ -219,12 +225,15 @@ class Interpolator:
                 states_a, mask_a = padded([states[row.a] for row in rows])
                 states_b, mask_b = padded([states[row.b] for row in rows])
                 mixed, mask = self.converter.mix(states_a, mask_a, states_b, mask_b, alpha)
+                if between:
+                    mixed = _lengthened(mixed, mask, alpha, self.config.middle_gain)
                 pieces = [{*row.a, *row.b} for row in rows]
                 hypotheses = self.engine.decode(mixed, mask, settings, [row.seed for row in rows], pieces)
                 for i, found in zip(batch, hypotheses, strict=True):
                     texts = self.tokens.texts([hypothesis.ids for hypothesis in found])
-                    # Stable: likelier texts come first, copies after all others.
-                    texts.sort(key=lambda text: any(same_text(text, copied) for copied in jobs[i].unwanted))
+                    if jobs[i].between:
+                        # Stable: likelier texts come first, copies and broken characters after all others.
+                        texts.sort(key=lambda text: _is_unwanted(text, jobs[i].unwanted))
                     written[i] = texts[: decoding.n]
                 on_progress(sum(row.ends_row for row in rows))
         return written
@@ -302,6 +311,23 @@ def row_seeds(seed: int) -> Iterator[int]:
 def _is_an_end(alpha: float, a: str, b: str) -> bool:
     """Whether the ratio is so near to 0 or 1 that less than half a word would change: a copy is then right."""
     return min(alpha, 1 - alpha) * max(len(a.split()), len(b.split())) < 0.5
+
+
+def _lengthened(mixed: Tensor, mask: Tensor, alpha: Tensor, gain: float) -> Tensor:
+    """Mixed states (B, L̃, d), made longer by 4α(1−α)·gain in long texts.
+
+    In training with noise in the middle (`middle_noise`) the decoder learns to trust the states little there. The
+    longer they are beside the noise it expects, the more literally it reads them. Long texts, of which it would else
+    lose both, need that; short ones become splices by it.
+    """
+    lengths = mask.sum(dim=1)
+    long = ((lengths - _SHORT) / (_LONG - _SHORT)).clamp(0, 1)  # (B,)
+    return mixed * (1 + gain * 4 * alpha * (1 - alpha) * long).to(mixed.dtype)[:, None, None]
+
+
+def _is_unwanted(text: str, copies: tuple[str, ...]) -> bool:
+    """A copy of one of two texts, or bytes that are no character: a vocabulary with bytes can write anything."""
+    return _BROKEN in text or any(same_text(text, copied) for copied in copies)
 
 
 def _between_the_ends(decoding: Decoding) -> Decoding:

@@ -1,0 +1,82 @@
+"""Where the time goes when an engine writes: processor time by function, one thread.
+
+    python benchmarks/decode_profile.py MODEL SENTENCES --pairs 200 --engine int8
+
+A function's time is its own and that of the operations of PyTorch that it calls itself; functions of other packages are
+summed up by package. A profiler makes small functions look a little dearer than they are.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import click
+import torch
+from decode import about_machine, draw_jobs, markdown, through_engine
+
+import linda
+from linda import engines
+from linda.interpolator import Interpolator
+
+Function = tuple[str, int, str]  # file, line, name
+
+_PACKAGE = Path(linda.__file__).parent
+
+
+@click.command(help=__doc__.splitlines()[0] if __doc__ else None)
+@click.argument("model", type=click.Path(exists=True, file_okay=False))
+@click.argument("sentences", type=click.Path(exists=True, dir_okay=False))
+@click.option("--pairs", default=200, show_default=True)
+@click.option("--engine", type=click.Choice(engines.NAMES), default=engines.NAMES[0], show_default=True)
+@click.option("--beams", default=4, show_default=True)
+@click.option("--rows", default=20, show_default=True, help="Of the table: the dearest functions.")
+@click.option("--seed", default=0, show_default=True)
+def main(model: str, sentences: str, pairs: int, engine: str, beams: int, rows: int, seed: int) -> None:
+    torch.set_num_threads(1)
+    jobs = draw_jobs(sentences, pairs, seed)
+    way = through_engine(Interpolator.from_pretrained(model, engine=engine), beams)
+    way(jobs[:2])  # the first call of anything is slow
+    profile = cProfile.Profile(time.process_time)
+    profile.runcall(way, jobs)
+    seconds = own_seconds(pstats.Stats(profile))
+    whole = sum(seconds.values())
+    dearest = sorted(seconds.items(), key=lambda item: -item[1])[:rows]
+    click.echo(
+        f"{engine} engine, {pairs} pairs of {Path(sentences).name}, beam {beams}. {about_machine()['machine']}.\n"
+    )
+    table = [[name, f"{1000 * spent / pairs:.2f}", f"{spent / whole:.0%}"] for name, spent in dearest]
+    table.append(["all", f"{1000 * whole / pairs:.2f}", ""])
+    click.echo("\n".join(markdown(["function", "ms/pair", "share"], table)))
+
+
+def own_seconds(stats: pstats.Stats) -> dict[str, float]:
+    """By function of ours, or by package of others: what it spent itself and in built-in operations."""
+    spent: dict[str, float] = defaultdict(float)
+    for function, (_, _, own, _, callers) in stats.stats.items():  # type: ignore[attr-defined]
+        if is_built_in(function):
+            for caller, (_, _, in_caller, _) in callers.items():
+                spent[label(caller)] += in_caller
+        else:
+            spent[label(function)] += own
+    return spent
+
+
+def is_built_in(function: Function) -> bool:
+    return function[0] == "~"
+
+
+def label(function: Function) -> str:
+    file, _, name = function
+    path = Path(file)
+    if path.is_relative_to(_PACKAGE):
+        return f"{path.relative_to(_PACKAGE)}: {name}"
+    parts = path.parts
+    return parts[parts.index("site-packages") + 1] if "site-packages" in parts else "Python itself"
+
+
+if __name__ == "__main__":
+    main()
