@@ -190,12 +190,14 @@ class Interpolator:
         asked: int | None,
         on_progress: Callable[[int], object],
     ) -> Iterator[list[str]]:
-        batch_tokens = self.engine.batch_tokens if asked is None else asked
-        encoded = _EncodedTexts(self.engine, self.config.base["pad_token_id"], batch_tokens)
+        def batch_tokens() -> int:  # asked for every chunk: an engine may have found its limit
+            return self.engine.batch_tokens if asked is None else asked
+
+        encoded = _EncodedTexts(self.engine, self.config.base["pad_token_id"], batch_tokens())
         texts = [""] * decoding.n  # of the row that is being joined
-        for chunk in _chunks(jobs, _BATCHES_IN_CHUNK * batch_tokens):
-            at_once = self.engine.batch_tokens if asked is None else asked  # an engine may have found its limit
-            for job, candidates in zip(chunk, self._write(chunk, encoded, decoding, at_once, on_progress), strict=True):
+        for chunk in _chunks(jobs, _BATCHES_IN_CHUNK * batch_tokens()):
+            written = self._write(chunk, encoded, decoding, batch_tokens(), on_progress)
+            for job, candidates in zip(chunk, written, strict=True):
                 texts = [text + new + job.gap for text, new in zip(texts, candidates, strict=True)]
                 if job.ends_row:
                     yield texts
