@@ -2,8 +2,7 @@
 
     python benchmarks/decode_profile.py MODEL SENTENCES --pairs 200 --engine int8
 
-A function's time is its own and that of the operations of PyTorch that it calls itself; functions of other packages are
-summed up by package. A profiler makes small functions look a little dearer than they are.
+A function's time is its own and that of the operations of PyTorch that it calls itself. A profiler makes small functions look a little dearer than they are.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import pstats
 import time
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import click
 import torch
@@ -54,28 +54,37 @@ def main(model: str, sentences: str, pairs: int, engine: str, beams: int, rows: 
 
 
 def own_seconds(stats: pstats.Stats) -> dict[str, float]:
-    """By function of ours, or by package of others: what it spent itself and in built-in operations."""
+    """What each function spent itself and in built-in operations."""
+    calls: dict[Function, tuple[Any, ...]] = stats.stats  # type: ignore[attr-defined]
     spent: dict[str, float] = defaultdict(float)
-    for function, (_, _, own, _, callers) in stats.stats.items():  # type: ignore[attr-defined]
-        if is_built_in(function):
-            for caller, (_, _, in_caller, _) in callers.items():
-                spent[label(caller)] += in_caller
-        else:
-            spent[label(function)] += own
+
+    def give(function: Function, seconds: float) -> None:
+        """Time spent in an operation is its callers', by the time they were in it."""
+        callers = calls[function][-1] if is_operation(function) else {}
+        whole = sum(within for *_, within in callers.values())
+        if not whole:
+            spent[label(function)] += seconds
+        for caller, (*_, within) in callers.items() if whole else ():
+            give(caller, seconds * within / whole)
+
+    for function, (_, _, own, _, _) in calls.items():
+        give(function, own)
     return spent
 
 
-def is_built_in(function: Function) -> bool:
-    return function[0] == "~"
+def is_operation(function: Function) -> bool:
+    """Built in, or `torch.ops`, through which the 8-bit kernels are called."""
+    return function[0] == "~" or function[0].endswith("torch/_ops.py")
 
 
 def label(function: Function) -> str:
+    """Our functions by their file, those of others by theirs in their package."""
     file, _, name = function
     path = Path(file)
     if path.is_relative_to(_PACKAGE):
         return f"{path.relative_to(_PACKAGE)}: {name}"
-    parts = path.parts
-    return parts[parts.index("site-packages") + 1] if "site-packages" in parts else "Python itself"
+    _, installed, place = file.rpartition("site-packages/")
+    return f"{place}: {name}" if installed else "Python itself"
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from linda.engines import Engine, batches
 from linda.errors import LindaError
 from linda.longtext import pair_sentences, split_to_window
 from linda.measures import same_text
+from linda.memory import give_back
 from linda.model import LengthConverter, mixed_lengths
 from linda.padding import padded
 from linda.tokens import Tokens
@@ -202,6 +203,7 @@ class Interpolator:
                 if job.ends_row:
                     yield texts
                     texts = [""] * decoding.n
+            give_back()
 
     @torch.inference_mode()
     def _write(

@@ -35,7 +35,7 @@ class Settings:
     learning_rate: float = 3e-5
     batch_size: int | None = None  # None: 8 with shots, 32 without
     epochs: int | None = None  # None: 30 with shots, 5 without
-    match: str = "steps"  # every method gets the updates of `epochs` over twice the rows; epochs: over its own rows
+    match: str = "steps"  # every method gets vanilla's updates, `epochs` over the originals; epochs: over all its rows
     max_length: int = 256
     test_size: int | None = None
     on: str = "test"
@@ -125,7 +125,7 @@ def _fit(cell: Cell, settings: Settings, classes: list[LabelName], rows: Rows, n
     """Originals and new rows (None: the originals alone), for the number of updates that is due."""
     new_texts = [] if new is None else new.texts
     batch = settings.batch(cell.protocol)
-    counted = 2 * len(rows) if settings.match == "steps" else len(rows) + len(new_texts)
+    counted = len(rows) if settings.match == "steps" else len(rows) + len(new_texts)
     classifier = TextClassifier(
         settings.encoder,
         learning_rate=settings.learning_rate,
