@@ -1,8 +1,10 @@
-"""Where the time goes when an engine writes: processor time by function, one thread.
+"""Where the time goes when texts are written: processor time by function, one thread.
 
     python benchmarks/decode_profile.py MODEL SENTENCES --pairs 200 --engine int8
 
-A function's time is its own and that of the operations of PyTorch that it calls itself. A profiler makes small functions look a little dearer than they are.
+`--engine generate` is `transformers`' own loop on padded batches of 32, as it was before there were engines. A
+function's time is its own and that of the operations of PyTorch that it calls itself. A profiler makes small functions
+look a little dearer than they are.
 """
 
 from __future__ import annotations
@@ -16,13 +18,16 @@ from typing import Any
 
 import click
 import torch
-from decode import about_machine, draw_jobs, markdown, through_engine
+from decode import Way, about_machine, draw_jobs, generate_in_batches, markdown, through_engine
 
 import linda
 from linda import engines
 from linda.interpolator import Interpolator
+from linda.model import LindaModel
 
 Function = tuple[str, int, str]  # file, line, name
+
+_GENERATE = "generate"
 
 _PACKAGE = Path(linda.__file__).parent
 
@@ -31,26 +36,30 @@ _PACKAGE = Path(linda.__file__).parent
 @click.argument("model", type=click.Path(exists=True, file_okay=False))
 @click.argument("sentences", type=click.Path(exists=True, dir_okay=False))
 @click.option("--pairs", default=200, show_default=True)
-@click.option("--engine", type=click.Choice(engines.NAMES), default=engines.NAMES[0], show_default=True)
+@click.option("--engine", type=click.Choice([*engines.NAMES, _GENERATE]), default=engines.NAMES[0], show_default=True)
 @click.option("--beams", default=4, show_default=True)
 @click.option("--rows", default=20, show_default=True, help="Of the table: the dearest functions.")
 @click.option("--seed", default=0, show_default=True)
 def main(model: str, sentences: str, pairs: int, engine: str, beams: int, rows: int, seed: int) -> None:
     torch.set_num_threads(1)
     jobs = draw_jobs(sentences, pairs, seed)
-    way = through_engine(Interpolator.from_pretrained(model, engine=engine), beams)
+    way = find_way(engine, model, beams)
     way(jobs[:2])  # the first call of anything is slow
     profile = cProfile.Profile(time.process_time)
     profile.runcall(way, jobs)
     seconds = own_seconds(pstats.Stats(profile))
     whole = sum(seconds.values())
     dearest = sorted(seconds.items(), key=lambda item: -item[1])[:rows]
-    click.echo(
-        f"{engine} engine, {pairs} pairs of {Path(sentences).name}, beam {beams}. {about_machine()['machine']}.\n"
-    )
+    click.echo(f"{engine}, {pairs} pairs of {Path(sentences).name}, beam {beams}. {about_machine()['machine']}.\n")
     table = [[name, f"{1000 * spent / pairs:.2f}", f"{spent / whole:.0%}"] for name, spent in dearest]
     table.append(["all", f"{1000 * whole / pairs:.2f}", ""])
     click.echo("\n".join(markdown(["function", "ms/pair", "share"], table)))
+
+
+def find_way(name: str, model: str, beams: int) -> Way:
+    if name == _GENERATE:
+        return generate_in_batches(LindaModel.from_pretrained(model), 32, beams)
+    return through_engine(Interpolator.from_pretrained(model, engine=name), beams)
 
 
 def own_seconds(stats: pstats.Stats) -> dict[str, float]:
