@@ -110,7 +110,7 @@ def test_policy_reaches_the_rows() -> None:
     assert len(made("eda+per_row=2")) == 8
     assert made("linda+weight=0.25").weight == 0.25
     assert made("linda").weight == 1
-    same = made("linda+partners=same+labels=interpolated").labels
+    same = made("linda").labels
     assert set(same.flatten()) == {0.0, 1.0}
 
 
@@ -120,7 +120,7 @@ def test_predicted_labels_are_the_teachers() -> None:
 
 
 def test_rows_that_the_teacher_doubts_are_left_out() -> None:
-    everything, kept = made("linda+per_row=4"), made("linda+per_row=4+keep=0.8")
+    everything, kept = made("linda-interpolated+per_row=4"), made("linda-interpolated+per_row=4+keep=0.8")
     assert 0 < len(kept) < len(everything)
     assert set(kept.texts) < set(everything.texts)
     for text, label in zip(kept.texts, kept.labels, strict=True):

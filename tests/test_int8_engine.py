@@ -13,7 +13,7 @@ from linda.engines import short_list
 from linda.engines.bart_family import ACTIVATIONS, attend, hiding
 from linda.engines.int8_engine import Int8Engine
 from linda.engines.int8_paths import Int8Paths
-from linda.engines.quantized import Linear, Matrix, quantize, quantize_above
+from linda.engines.quantized import Linear, Matrix, _few_sizes, quantize, quantize_above
 from linda.engines.torch_engine import TorchEngine
 from linda.errors import LindaError
 from linda.interpolator import Interpolator
@@ -299,3 +299,9 @@ def test_the_embedded_model_writes_nearly_what_the_exact_engine_writes() -> None
     assert sum(map(str.__eq__, exact, fast)) >= 9
     assert fast[:3] == b[:3]
     assert fast[-3:] == a[-3:]
+
+
+def test_rows_are_rounded_up_to_few_numbers() -> None:
+    sizes = [_few_sizes(count) for count in range(1, 4097)]
+    assert all(count <= size <= 1.125 * count for count, size in enumerate(sizes, start=1))
+    assert len(set(sizes)) < 100

@@ -62,7 +62,7 @@ class Augmenter:
     # The plan: how many new rows, with which partners, at which ratios.
     per_row: int = 1
     total: int | None = None
-    partners: str = "any"  # any, same, different, stratified, nearest
+    partners: str = "same"  # any, same, different, stratified, nearest
     ratio: str = "uniform"  # uniform, beta:0.4, 0.5, 0.2-0.8
     seed: int = 0
     # The texts: LINDA's model and how it mixes, or another method.

@@ -26,7 +26,7 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 @click.option("--per-row", default=1, show_default=True, type=click.IntRange(1), help="New rows for each original.")
 @click.option("--total", type=click.IntRange(1), help="New rows in all, instead of --per-row.")
 @click.option("--only-new", is_flag=True, help="Write the new rows without the originals.")
-@click.option("--partners", default="any", show_default=True, type=click.Choice(PARTNERS), help="Which rows may meet.")
+@click.option("--partners", default="same", show_default=True, type=click.Choice(PARTNERS), help="Whom a row may meet.")
 @click.option("--weight", default=1.0, show_default=True, help="Of new rows in training; not 1: in a column `weight`.")
 @click.option("--ratio", default="uniform", show_default=True, help="uniform, beta:0.4, a constant or a range 0.2-0.8.")
 @click.option("--raw-ratio", is_flag=True, help="Mix by the ratio itself, uncalibrated, as in the paper.")
@@ -68,6 +68,8 @@ def command(
       linda augment train.csv --output bigger.parquet --text text --label label
     Pairs of texts, four new rows for each, only the new ones:
       linda augment rte.jsonl --output new.jsonl --text premise --pair hypothesis --per-row 4 --only-new
+    As in the paper, texts and labels between any two rows:
+      linda augment train.csv --output bigger.parquet --partners any --raw-ratio
     Look at the plan first:
       linda augment train.csv --save-plan -
     Go on after a crash:
