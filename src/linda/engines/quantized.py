@@ -43,8 +43,8 @@ def missing_feature() -> str | None:
 def _few_sizes(count: int) -> int:
     """A little more than `count`, at most an eighth: one of eight numbers between any power of two and the next.
 
-    oneDNN compiles a kernel for every number of rows (0.7 ms, half a megabyte) and keeps a thousand of them. In a search
-    rows finish one by one: it would compile and forget without end.
+    oneDNN compiles a kernel for every number of rows (0.7 ms, half a megabyte) and keeps a thousand of them. In a
+    search rows finish one by one: it would compile and forget without end.
     """
     step = 1 << max(0, count.bit_length() - 4)
     return -(-count // step) * step
