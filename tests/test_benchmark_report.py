@@ -123,6 +123,13 @@ def test_report_and_csv(tmp_path: Path) -> None:
     assert "command: `linda bench --tasks sst2`" in write_report(tmp_path)  # kept for the next report
 
 
+def test_the_papers_figures_do_not_stand_beside_a_search(tmp_path: Path) -> None:
+    write_cells(tmp_path, several("vanilla", [60.0, 62.0], settings={"encoder": "tiny", "on": "validation"}))
+    report = write_report(tmp_path)
+    assert "for choosing settings, not a result" in report
+    assert "paper" not in report
+
+
 def test_equals_share_the_first_place() -> None:
     results = collect(several("vanilla", [60.0, 70.0]) + several("eda", [70.0, 60.0]) + several("mixup", [50.0, 50.0]))
     assert results.best(results.columns[0]) == {"vanilla", "eda"}

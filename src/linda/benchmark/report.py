@@ -71,7 +71,7 @@ def _report(results: Results, figures: Sequence[str], commands: Sequence[str]) -
             _table(results, _gain_cell, [method for method in results.methods if method != VANILLA]),
             _overview(results),
         ]
-    if any(key[0] in results.scores for key in FIGURES):
+    if not _is_validation(results) and any(key[0] in results.scores for key in FIGURES):
         parts += ["## The paper's (BERT-base)", _table(results, _paper_cell, _paper_methods(results))]
     parts += [_matrix(results, *key) for key in results.matrices]
     parts += [f"![{name}]({name})" for name in figures]
@@ -223,12 +223,16 @@ def _conditions(results: Results, commands: Sequence[str]) -> list[str]:
             f"{cell['task']} {name}: {size:,}" for cell in results.cells for name, size in cell["test_rows"].items()
         }
         lines.append("rows tested, the same for all: " + ", ".join(sorted(sizes)))
-    if any(cell["settings"]["on"] == "validation" for cell in results.cells):
+    if _is_validation(results):
         lines.append(
             "tested on a part of the training rows that is not trained on: for choosing settings, not a result"
         )
     lines += sorted({note for cell in results.cells for note in cell["notes"]})
     return lines
+
+
+def _is_validation(results: Results) -> bool:
+    return any(cell["settings"]["on"] == "validation" for cell in results.cells)
 
 
 def _updates(results: Results) -> set[tuple[str, str]]:
