@@ -36,7 +36,7 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
     "--profile",
     type=click.Choice(["laptop", "paper"]),
     default="laptop",
-    help="laptop: MiniLM, at most 2,500 training and 2,000 test rows. paper: BERT-base and all rows.",
+    help="laptop: MiniLM, at most 1,000 training and 2,000 test rows. paper: BERT-base and all rows.",
 )
 @click.option("--tasks", help="Tasks by name, as trec-coarse,sst2; an unknown name lists them.")
 @click.option(
