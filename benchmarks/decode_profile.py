@@ -73,7 +73,8 @@ def own_seconds(stats: pstats.Stats) -> dict[str, float]:
         whole = sum(within for *_, within in callers.values())
         if not whole:
             spent[label(function)] += seconds
-        for caller, (*_, within) in callers.items() if whole else ():
+            return
+        for caller, (*_, within) in callers.items():
             give(caller, seconds * within / whole)
 
     for function, (_, _, own, _, _) in calls.items():
