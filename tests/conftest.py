@@ -1,5 +1,6 @@
 """What several test files share: a LINDA model of some thousand random weights, whole in a folder."""
 
+import copy
 import os
 from pathlib import Path
 
@@ -9,7 +10,10 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import pytest
 import torch
 
+from linda.interpolator import Interpolator
 from linda.model import LindaModel
+from linda.tokens import Tokens
+from read_back import ReadBack
 
 WORDS = "the a cat dog man woman city river sat ran saw is was on in of and old red small what where who"
 CHARACTERS = " abcdefghijklmnopqrstuvwxyz0123456789.?<>/"
@@ -68,3 +72,10 @@ def tiny_model_folder(tiny_base_folder: Path) -> Path:
 def tiny_model(tiny_model_folder: Path) -> LindaModel:
     """The same, loaded. Treat as read-only."""
     return LindaModel.from_pretrained(tiny_model_folder)
+
+
+@pytest.fixture
+def copier(tiny_model: LindaModel) -> Interpolator:
+    """What it reads it can write. Its settings are its own: a test may change them."""
+    engine = ReadBack(len(tiny_model.tokenizer))
+    return Interpolator(copy.copy(tiny_model.config), Tokens.of(tiny_model), tiny_model.converter, engine)

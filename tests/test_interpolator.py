@@ -1,9 +1,8 @@
 """Texts in, texts out: what is written depends on the row and the model alone, and nothing is computed twice."""
 
-import copy
 import itertools
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +11,11 @@ import torch
 
 from linda import engines
 from linda import interpolator as module
-from linda.decoding import Decoding, Hypothesis
+from linda.decoding import Hypothesis
 from linda.engines.int8_engine import Int8Engine
 from linda.errors import LindaError
 from linda.interpolator import Interpolator
 from linda.model import LindaModel
-from linda.tokens import Tokens
 
 A = ["the cat sat on the old red river.", "who is the man?", "a dog ran in the city.", "what is a woman?"]
 B = ["where is the small city?", "a woman saw the river and the old man.", "the cat.", "the dog and a cat sat."]
@@ -27,37 +25,6 @@ ALPHA = [0.0, 0.3, 0.5, 1.0]
 @pytest.fixture(scope="module")
 def linda(tiny_model_folder: Path) -> Interpolator:
     return Interpolator.from_pretrained(tiny_model_folder, device="cpu", engine="torch")
-
-
-class ReadBack:
-    """A perfect model: its states are one-hot token ids, and it writes at each position the id that weighs most."""
-
-    name = "read-back"
-    device = torch.device("cpu")
-    batch_tokens = 4096
-
-    def __init__(self, vocabulary: int) -> None:
-        self.vocabulary = vocabulary
-        self.seeds: list[int] = []
-        self.pieces: list[Collection[int]] = []
-        self.rows = 0
-
-    def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.one_hot(ids, self.vocabulary).float()
-
-    def decode(self, states, mask, decoding: Decoding, seeds, pieces) -> list[list[Hypothesis]]:
-        self.seeds += seeds
-        self.pieces += pieces
-        self.rows += len(states)
-        ids = states.argmax(dim=-1)
-        return [[Hypothesis(row[real.bool()].tolist(), 0.0)] * decoding.n for row, real in zip(ids, mask, strict=True)]
-
-
-@pytest.fixture
-def copier(tiny_model: LindaModel) -> Interpolator:
-    """What it reads it can write. Its settings are its own: a test may change them."""
-    engine = ReadBack(len(tiny_model.tokenizer))
-    return Interpolator(copy.copy(tiny_model.config), Tokens.of(tiny_model), tiny_model.converter, engine)
 
 
 def test_strings_give_a_string_and_lists_a_list(linda: Interpolator) -> None:
@@ -73,14 +40,6 @@ def test_candidates(linda: Interpolator) -> None:
     assert len(set(candidates)) == 3
     assert candidates[0] == linda.mix(A[1], B[1], 0.3, copies=True)
     assert linda.mix(A, B, 0.3, n=3, copies=True)[1] == candidates
-
-
-def test_nothing_loops_between_the_ends(linda: Interpolator) -> None:
-    """A model that learnt nothing writes one word for ever, as beam search does where a model is unsure."""
-    assert "red red red red" in linda.mix(A[1], B[1], 0.3, copies=True)
-    assert "red red red red" not in linda.mix(A[1], B[1], 0.3)
-    for end in (0.0, 1.0):
-        assert linda.mix(A[1], B[1], end) == linda.mix(A[1], B[1], end, copies=True)
 
 
 def test_the_text_is_what_the_model_itself_generates(linda: Interpolator, tiny_model: LindaModel) -> None:
@@ -332,37 +291,6 @@ def test_unknown_device_and_engine(tiny_model_folder: Path) -> None:
         Interpolator.from_pretrained(tiny_model_folder, engine="steam")
 
 
-def test_the_middle_of_long_texts_is_made_longer() -> None:
-    states = torch.ones(4, 40, 2)
-    mask = torch.arange(40) < torch.tensor([40, 24, 16, 40])[:, None]
-    longer = module._lengthened(states, mask, torch.tensor([0.5, 0.5, 0.5, 1.0]), gain=0.2)
-    assert longer[:, 0, 0].tolist() == pytest.approx([1.2, 1.1, 1.0, 1.0])
-
-
-def test_only_between_the_ends_and_never_raw(copier: Interpolator, monkeypatch: pytest.MonkeyPatch) -> None:
-    norms: list[float] = []
-    decode = copier.engine.decode
-
-    def listening(states, *others) -> list[list[Hypothesis]]:
-        norms.append(float(states.sum(dim=-1).max()))  # of one-hot states and their mixtures: 1
-        return decode(states, *others)
-
-    monkeypatch.setattr(copier.engine, "decode", listening)
-    copier.config.middle_gain = 1.0
-    text = "the cat sat on a red river " * 5
-    for settings in ({}, {"raw": True}, {"copies": True}):
-        copier.mix(text, text, 0.5, **settings)
-    copier.mix(text, text, 1.0)
-    assert norms[0] > 1.2
-    assert norms[1:] == pytest.approx([1, 1, 1], abs=1e-3)
-
-
-def test_broken_characters_come_last() -> None:
-    assert module._is_unwanted("What is \ufffd?", ())
-    assert module._is_unwanted("The cat  sat", ("the cat sat",))
-    assert not module._is_unwanted("What is é?", ("the cat sat",))
-
-
 def test_an_engine_that_finds_its_limit_gets_smaller_batches(
     copier: Interpolator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -380,48 +308,3 @@ def test_an_engine_that_finds_its_limit_gets_smaller_batches(
     assert copier.mix(texts, texts, 0.5, copies=True) == texts
     assert sizes[0] == 4
     assert sizes[-1] == 1
-
-
-class _EngineOfCopies:
-    """Finds the first text likeliest, then the second, then another: what a well-trained model does at 0.5."""
-
-    name = "copies"
-    device = torch.device("cpu")
-    batch_tokens = 4096
-
-    def __init__(self, model: LindaModel) -> None:
-        texts = ["the cat sat", "The dog ran", "the cat ran", "the dog sat"]
-        self.hypotheses = [
-            Hypothesis(ids, -float(rank)) for rank, ids in enumerate(model.tokenizer(texts)["input_ids"])
-        ]
-
-    def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        return torch.zeros(*ids.shape, 4)
-
-    def decode(self, states, mask, decoding: Decoding, seeds, pieces) -> list[list[Hypothesis]]:
-        return [self.hypotheses[: decoding.n] for _ in states]
-
-
-class TestCopies:
-    A, B = "the cat sat", "the dog ran"
-
-    @pytest.fixture
-    def linda(self, tiny_model: LindaModel) -> Interpolator:
-        engine = _EngineOfCopies(tiny_model)
-        return Interpolator(tiny_model.config, Tokens.of(tiny_model), tiny_model.converter, engine)
-
-    def test_the_likeliest_text_that_is_neither_comes_out(self, linda: Interpolator) -> None:
-        assert linda.mix(self.A, self.B) == "the cat ran"
-
-    def test_candidates_that_are_copies_come_last(self, linda: Interpolator) -> None:
-        assert linda.mix(self.A, self.B, n=3) == ["the cat ran", "the dog sat", "the cat sat"]
-
-    def test_the_papers_way_takes_the_likeliest(self, linda: Interpolator) -> None:
-        assert linda.mix(self.A, self.B, raw=True) == "the cat sat"
-        assert linda.mix(self.A, self.B, copies=True) == "the cat sat"
-        assert linda.mix(self.A, self.B, raw=True, copies=False) == "the cat ran"
-
-    @pytest.mark.parametrize("alpha", [0.0, 0.1, 0.9, 1.0])
-    def test_at_an_end_a_copy_is_right(self, linda: Interpolator, alpha: float) -> None:
-        """A tenth of three words is less than half a word."""
-        assert linda.mix(self.A, self.B, alpha) == "the cat sat"

@@ -1,0 +1,100 @@
+"""What comes out between the two ends: no copy, no loop, no broken character, and a middle that is long enough."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from linda import interpolator as module
+from linda.decoding import Decoding, Hypothesis
+from linda.interpolator import Interpolator
+from linda.model import LindaModel
+from linda.tokens import Tokens
+
+
+def test_nothing_loops(tiny_model_folder: Path) -> None:
+    """A model that learnt nothing writes one word for ever, as beam search does where a model is unsure."""
+    linda = Interpolator.from_pretrained(tiny_model_folder, device="cpu", engine="torch")
+    texts = "who is the man?", "a woman saw the river and the old man."
+    assert "red red red red" in linda.mix(*texts, 0.3, copies=True)
+    assert "red red red red" not in linda.mix(*texts, 0.3)
+    for end in (0.0, 1.0):
+        assert linda.mix(*texts, end) == linda.mix(*texts, end, copies=True)
+
+
+def test_the_middle_of_long_texts_is_made_longer() -> None:
+    states = torch.ones(4, 40, 2)
+    mask = torch.arange(40) < torch.tensor([40, 24, 16, 40])[:, None]
+    longer = module._lengthened(states, mask, torch.tensor([0.5, 0.5, 0.5, 1.0]), gain=0.2)
+    assert longer[:, 0, 0].tolist() == pytest.approx([1.2, 1.1, 1.0, 1.0])
+
+
+def test_it_is_longer_between_the_ends_alone_and_never_raw(
+    copier: Interpolator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    norms: list[float] = []
+    decode = copier.engine.decode
+
+    def listening(states, *others) -> list[list[Hypothesis]]:
+        norms.append(float(states.sum(dim=-1).max()))  # of one-hot states and their mixtures: 1
+        return decode(states, *others)
+
+    monkeypatch.setattr(copier.engine, "decode", listening)
+    copier.config.middle_gain = 1.0
+    text = "the cat sat on a red river " * 5
+    for settings in ({}, {"raw": True}, {"copies": True}):
+        copier.mix(text, text, 0.5, **settings)
+    copier.mix(text, text, 1.0)
+    assert norms[0] > 1.2
+    assert norms[1:] == pytest.approx([1, 1, 1], abs=1e-3)
+
+
+def test_broken_characters_come_last() -> None:
+    assert module._is_unwanted("What is \ufffd?", ())
+    assert module._is_unwanted("The cat  sat", ("the cat sat",))
+    assert not module._is_unwanted("What is é?", ("the cat sat",))
+
+
+class _EngineOfCopies:
+    """Finds the first text likeliest, then the second, then another: what a well-trained model does at 0.5."""
+
+    name = "copies"
+    device = torch.device("cpu")
+    batch_tokens = 4096
+
+    def __init__(self, model: LindaModel) -> None:
+        texts = ["the cat sat", "The dog ran", "the cat ran", "the dog sat"]
+        self.hypotheses = [
+            Hypothesis(ids, -float(rank)) for rank, ids in enumerate(model.tokenizer(texts)["input_ids"])
+        ]
+
+    def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(*ids.shape, 4)
+
+    def decode(self, states, mask, decoding: Decoding, seeds, pieces) -> list[list[Hypothesis]]:
+        return [self.hypotheses[: decoding.n] for _ in states]
+
+
+class TestCopies:
+    A, B = "the cat sat", "the dog ran"
+
+    @pytest.fixture
+    def linda(self, tiny_model: LindaModel) -> Interpolator:
+        engine = _EngineOfCopies(tiny_model)
+        return Interpolator(tiny_model.config, Tokens.of(tiny_model), tiny_model.converter, engine)
+
+    def test_the_likeliest_text_that_is_neither_comes_out(self, linda: Interpolator) -> None:
+        assert linda.mix(self.A, self.B) == "the cat ran"
+
+    def test_candidates_that_are_copies_come_last(self, linda: Interpolator) -> None:
+        assert linda.mix(self.A, self.B, n=3) == ["the cat ran", "the dog sat", "the cat sat"]
+
+    def test_the_papers_way_takes_the_likeliest(self, linda: Interpolator) -> None:
+        assert linda.mix(self.A, self.B, raw=True) == "the cat sat"
+        assert linda.mix(self.A, self.B, copies=True) == "the cat sat"
+        assert linda.mix(self.A, self.B, raw=True, copies=False) == "the cat ran"
+
+    @pytest.mark.parametrize("alpha", [0.0, 0.1, 0.9, 1.0])
+    def test_at_an_end_a_copy_is_right(self, linda: Interpolator, alpha: float) -> None:
+        """A tenth of three words is less than half a word."""
+        assert linda.mix(self.A, self.B, alpha) == "the cat sat"
