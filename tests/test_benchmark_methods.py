@@ -9,7 +9,7 @@ from linda.benchmark import methods
 from linda.benchmark.methods import Models, NewRows, Policy, make_new_rows, parse_method
 from linda.benchmark.tasks import Rows
 from linda.errors import LindaError
-from splice import Splice
+from splice import Splice, sentences
 from tiny_encoder import save_tiny_bert
 
 ROWS = Rows(
@@ -136,7 +136,10 @@ def test_nearest_partners_are_the_most_alike(tmp_path: Path, monkeypatch: pytest
 
 
 def test_pairs_are_made_from_pairs() -> None:
-    rows = Rows(ROWS.texts, list(reversed(ROWS.texts)), ROWS.labels, None)
-    new = made("linda-interpolated", rows)
+    texts = sentences(4)  # every word ends in the number of its row
+    new = made("linda-interpolated+gates=false", Rows(texts, [text.upper() for text in texts], ROWS.labels, None))
     assert new.pairs is not None
-    assert len(new.pairs) == len(new.texts) == len(new.labels)
+    assert len(new.pairs) == len(new.texts) == len(new.labels) == 4
+    for text, pair in zip(new.texts, new.pairs, strict=True):
+        assert pair == text.upper()  # of the same parents, by the same ratio
+        assert len({word[-1] for word in text.split()}) <= 2

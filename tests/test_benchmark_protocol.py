@@ -54,6 +54,22 @@ def test_more_shots_than_a_class_has() -> None:
     assert Counter(draw(lenient, lenient.train, Protocol(shots=31), 0).labels) == {"a": 31, "b": 30}
 
 
+def test_every_domain_of_the_test_set_is_tested_and_every_training_domain_must_be_there() -> None:
+    train, test = rows(12, domains=True), rows(40, domains=True)
+    elsewhere = Rows(test.texts, None, test.labels, ["d0", "d1", "d2", "d2"] * 10)
+    parts = split(Task("toy", train, {"test": elsewhere}), "d0", "test", None)
+    assert {name: len(found) for name, found in parts.tests.items()} == {"d0": 10, "d1": 10, "d2": 20}
+    nowhere = Rows(test.texts, None, test.labels, ["d1"] * 40)
+    with pytest.raises(LindaError, match="toy: the domain 'd0' is in the training rows, but not in those to test"):
+        split(Task("toy", train, {"test": nowhere}), "d0", "test", None)
+
+
+def test_a_domain_with_too_few_rows_is_named() -> None:
+    few = task(12, domains=True)
+    with pytest.raises(LindaError, match="toy, domain 'd0': the class 'b' has 2 rows to draw 3 from"):
+        draw(few, split(few, "d0", "test", None).pool, Protocol(shots=3), 0)
+
+
 def test_validation_is_a_fixed_part_of_training_that_is_not_trained_on() -> None:
     parts = split(task(), None, "validation", None)
     assert len(parts.tests["test"]) == 18

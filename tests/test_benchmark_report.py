@@ -26,7 +26,12 @@ def cell(method: str, seed: int, accuracy: float, task: str = "sst2", shots: int
         "domain": None,
         "seed": seed,
         "scores": {"test": accuracy},
+        "rows": 10,
+        "new_rows": 10,
         "updates": 60,
+        "source": "a folder of tasks",
+        "date": "2026-01-02",
+        "machine": "2 cores",
         "policy": {"per_row": 1} if method != "vanilla" else None,
         "test_rows": {"test": 100},
         "settings": {"encoder": "tiny", "on": "test", "test_size": 100},
@@ -109,10 +114,10 @@ def test_report_and_csv(tmp_path: Path) -> None:
     assert "| vanilla | 64.0 ± 5.3 | **80.0** |" in report
     assert "| linda | **66.0 ± 5.2** |  |" in report
     assert "| linda | **+2.0 ± 0.2** |  |" in report
-    assert "| linda | +2.0 | 1 of 1 | 1 of 2 |" in report
+    assert "| linda | **+2.0 ± 0.2** | 1 of 1 | 1 of 2 |" in report
     assert "| linda | 63.5 ± 4.4 | 66.5 ± 3.8 |" in report  # the paper's
     assert "- command: `linda bench --tasks sst2`" in report
-    assert "sst2 test: 100" in report
+    assert "| rows tested | 100 | 100 |" in report
     with (tmp_path / "results.csv").open() as file:
         rows = {(row["protocol"], row["method"]): row for row in csv.DictReader(file)}
     assert rows["5-shot", "linda"]["gain"] == "2.000"
@@ -128,6 +133,45 @@ def test_the_papers_figures_do_not_stand_beside_a_search(tmp_path: Path) -> None
     report = write_report(tmp_path)
     assert "for choosing settings, not a result" in report
     assert "paper" not in report
+    assert next(csv.DictReader((tmp_path / "results.csv").open()))["paper_mean"] == ""
+
+
+def test_nor_beside_a_file_of_ones_own(tmp_path: Path) -> None:
+    write_cells(tmp_path, several("vanilla", [60.0, 62.0], source="own files"))
+    assert "paper" not in write_report(tmp_path)
+
+
+def test_cells_that_cannot_be_compared_have_no_report(tmp_path: Path) -> None:
+    longer = {"encoder": "tiny", "on": "test", "epochs": 30}
+    write_cells(tmp_path, several("vanilla", [60.0]) + several("eda", [65.0], settings={**longer, "on": "validation"}))
+    with pytest.raises(LindaError, match="has cells with on"):
+        write_report(tmp_path)
+
+
+def test_fewer_seeds_are_said_and_not_best(tmp_path: Path) -> None:
+    write_cells(tmp_path, VANILLA + several("eda", [69.0, 71.0]))
+    report = write_report(tmp_path)
+    assert "| eda | 70.0 ± 1.4 (2 seeds) |" in report
+    assert "| vanilla | **64.0 ± 5.3** |" in report
+
+
+def test_conditions_are_those_of_the_cells(tmp_path: Path) -> None:
+    write_cells(tmp_path, several("vanilla", [60.0]) + several("eda", [65.0], date="2026-01-05", machine="9 cores"))
+    report = write_report(tmp_path)
+    assert "- 2026-01-02 to 2026-01-05, 2 cores and 9 cores, 1 minutes of computation" in report
+    assert "| rows tested | 100 |" in report
+
+
+def test_every_accuracy_is_written_by_seed(tmp_path: Path) -> None:
+    write_cells(tmp_path, VANILLA)
+    write_report(tmp_path)
+    rows = list(csv.DictReader((tmp_path / "cells.csv").open()))
+    assert [(row["seed"], row["accuracy"]) for row in rows] == [("0", "60.0"), ("1", "62.0"), ("2", "70.0")]
+
+
+def test_a_thousandth_of_a_point_is_no_first_place() -> None:
+    results = collect(several("vanilla", [60.0, 62.0]) + several("eda", [60.001, 62.0]))
+    assert results.best(results.columns[0]) == {"vanilla", "eda"}
 
 
 def test_equals_share_the_first_place() -> None:
@@ -153,6 +197,20 @@ def test_domains_become_a_matrix_and_two_columns(tmp_path: Path) -> None:
     assert "| linda | 91.0 ± 0.2 | 85.7 ± 0.9 |" in report
 
 
+def test_a_mean_over_domains_is_over_all_of_them(tmp_path: Path) -> None:
+    def by_domain(method: str, domain: str, accuracy: float) -> dict[str, Any]:
+        more = {"domain": domain, "scores": {domain: accuracy}, "test_rows": {domain: 10}}
+        return cell(method, 0, accuracy, "movies", **more)
+
+    cells = [by_domain("vanilla", "imdb", 80.0), by_domain("vanilla", "sst2", 92.0), by_domain("eda", "sst2", 92.0)]
+    results = collect(cells)
+    assert results.columns == [("movies", "5-shot", "in domain")]  # nothing was tested out of its domain
+    assert results.scores[results.columns[0]] == {"vanilla": {0: 86.0}}
+    assert advise(collect([*cells, by_domain("eda", "imdb", 80.0)])) == [
+        "On movies (5-shot): one seed cannot tell a gain from chance; use --seeds 5."
+    ]
+
+
 def test_no_results_and_damaged_ones(tmp_path: Path) -> None:
     with pytest.raises(LindaError, match="there are no results in"):
         write_report(tmp_path)
@@ -166,7 +224,7 @@ def test_the_papers_figures() -> None:
     assert len(FIGURES) == 5 * 8 + 6 * 4 + 6 * 6 + 3 * 8
     assert FIGURES[("trec-coarse", "5-shot", "test"), "vanilla"] == (61.2, 7.63)
     assert FIGURES[("imdb", "10-shot", "test"), "linda"] == (71.0, 1.61)
-    assert FIGURES[("mnli", "full", "mismatched"), "linda"] == (78.0, 0.29)
+    assert FIGURES[("mnli", "25000 rows", "mismatched"), "linda"] == (78.0, 0.29)
     low = [column for column, method in FIGURES if method == "linda" and column[1].endswith("shot")]
     gains = [FIGURES[column, "linda"][0] - FIGURES[column, "vanilla"][0] for column in low]
     assert sum(gains) / len(gains) == pytest.approx(2.7, abs=0.1)  # "2.7 points above vanilla on average"

@@ -39,7 +39,7 @@ def settings(encoder: str) -> Settings:
 
 def grid(source: OwnTask, settings: Settings, methods: str = "vanilla,eda", seeds: int = 2) -> list[Cell]:
     parsed = [parse_method(name) for name in methods.split(",")]
-    return make_grid([source], [Protocol(shots=4)], parsed, range(seeds), settings)
+    return make_grid([(source, [Protocol(shots=4)])], parsed, range(seeds), settings)
 
 
 def test_a_cell_says_all_that_a_table_needs(source: OwnTask, settings: Settings) -> None:
@@ -54,7 +54,11 @@ def test_a_cell_says_all_that_a_table_needs(source: OwnTask, settings: Settings)
     }
     assert 0 <= result["accuracy"] <= 100
     assert set(result["seconds"]) == {"augment", "train", "test"}
-    assert result["settings"]["encoder"] == "bert"  # a name, no place of this machine
+    assert result["settings"]["encoder"].split()[0] == "bert"  # a name, no place of this machine
+    assert (result["settings"]["batch_size"], result["settings"]["epochs"]) == (4, 3)
+    assert result["source"] == "own files"
+    assert result["date"]
+    assert "cores" in result["machine"]
     json.dumps(result)
 
 
@@ -107,11 +111,66 @@ def test_a_rerun_computes_only_what_is_missing(
 def test_cells_of_other_settings_are_not_mixed(source: OwnTask, settings: Settings, tmp_path: Path) -> None:
     cells = grid(source, settings, seeds=1)
     run_grid(cells, settings, tmp_path, workers=1)
-    with pytest.raises(LindaError, match=r"was computed with epochs 3, now 2 is asked for; use another --output"):
+    message = r"toy \(4-shot\) has cells with {}, and others with {} .* use another --output"
+    with pytest.raises(LindaError, match=message.format("epochs 3", "2")):
         run_grid(cells, replace(settings, epochs=2), tmp_path, workers=1)
     changed = [replace(cells[1], method=replace(cells[1].method, policy=parse_method("eda+weight=0.5").policy))]
-    with pytest.raises(LindaError, match=r"was computed with weight 1.0, now 0.5 is asked for"):
+    with pytest.raises(LindaError, match=message.format("weight 1.0", "0.5")):
         run_grid(changed, settings, tmp_path, workers=1)
+    # Nor with methods that the folder does not have yet, which would be compared with those that it has.
+    with pytest.raises(LindaError, match=message.format("match steps", "epochs")):
+        run_grid(grid(source, settings, "mixup"), replace(settings, match="epochs"), tmp_path, workers=1)
+
+
+def test_cells_of_other_rows_are_not_mixed(source: OwnTask, settings: Settings, tmp_path: Path) -> None:
+    run_grid(grid(source, settings, "vanilla", seeds=1), settings, tmp_path, workers=1)
+    other = replace(source, train=tmp_path / "other.csv")
+    other.train.write_text(source.train.read_text() + "one more film,1,film\n")
+    with pytest.raises(LindaError, match="has cells with data"):
+        run_grid(grid(other, settings, "vanilla", seeds=1), settings, tmp_path, workers=1)
+
+
+def test_every_cell_has_a_file_of_its_own(source: OwnTask) -> None:
+    cell = Cell(source, Protocol(train_size=9), parse_method("eda+weight=0.5"), seed=1)
+    assert cell.file_name == "toy.9-rows.eda+weight=0.5.seed1.json"
+    domains = ["a b", "a/b", "a-b", "a%20b", None]
+    assert len({replace(cell, domain=domain).file_name for domain in domains}) == len(domains)
+
+
+def test_a_cell_that_fails_is_named(source: OwnTask, settings: Settings, tmp_path: Path) -> None:
+    broken = replace(settings, models=Models(there="no-such-model", back="no-such-model"))
+    with pytest.raises(LindaError, match=r"^toy.4-shot.backtranslation.seed0: "):
+        run_grid(grid(source, broken, "backtranslation", seeds=1), broken, tmp_path, workers=1)
+
+
+def test_folders_without_a_model_are_known_beforehand(source: OwnTask, settings: Settings, tmp_path: Path) -> None:
+    for models in (Models(masked=str(tmp_path)), Models(there="a/b", back=str(tmp_path))):
+        with pytest.raises(LindaError, match=r"holds no model: it has no config.json"):
+            grid(source, replace(settings, models=models))
+    with pytest.raises(LindaError, match=r"there is no folder './nowhere' with a model"):
+        grid(source, replace(settings, encoder="./nowhere"))
+
+
+def test_the_classifier_is_given_soft_labels_weights_and_pairs(
+    source: OwnTask, settings: Settings, tiny_model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {}
+    fit = TextClassifier.fit
+
+    def listening(self, texts, labels, pairs=None, weights=None, **more) -> TextClassifier:
+        given.update(texts=texts, labels=labels, pairs=pairs, weights=weights)
+        return fit(self, texts, labels, pairs, weights, **more)
+
+    monkeypatch.setattr(TextClassifier, "fit", listening)
+    method = parse_method("linda-interpolated+weight=0.5+gates=false")
+    with_model = replace(settings, epochs=1, models=Models(linda=str(tiny_model_folder)))
+    result = run_cell(Cell(replace(source, pair="domain"), Protocol(shots=4), method, seed=0), with_model)
+    old, new = result["rows"], result["new_rows"]
+    assert new > 0
+    assert given["weights"] == [1.0] * old + [0.5] * new
+    assert len(given["pairs"]) == old + new
+    assert {tuple(sorted(label)) for label in given["labels"][:old]} == {(0.0, 1.0)}
+    assert any(0.0 < label[0] < 1.0 for label in given["labels"][old:])
 
 
 def test_two_at_a_time_give_the_same(source: OwnTask, settings: Settings, tmp_path: Path) -> None:
@@ -133,20 +192,20 @@ def test_each_domain_trains_and_all_are_tested(source: OwnTask, settings: Settin
 
 def test_impossible_cells_are_known_beforehand(source: OwnTask, settings: Settings) -> None:
     with pytest.raises(LindaError, match="the class 0 has 20 rows to draw 21 from"):
-        make_grid([source], [Protocol(shots=21)], [parse_method("vanilla")], [0], settings)
+        make_grid([(source, [Protocol(shots=21)])], [parse_method("vanilla")], [0], settings)
     with pytest.raises(LindaError, match="--translate THERE BACK"):
-        make_grid([source], [Protocol()], [parse_method("backtranslation")], [0], settings)
+        make_grid([(source, [Protocol()])], [parse_method("backtranslation")], [0], settings)
 
 
 def test_rates_are_compared_on_training_rows(source: OwnTask, settings: Settings, tmp_path: Path) -> None:
-    accuracy = search_rate([source], [Protocol(shots=4)], settings, tmp_path, workers=1, progress=False)
+    accuracy = search_rate([(source, [Protocol(shots=4)])], settings, tmp_path, workers=1, progress=False)
     assert list(accuracy) == list(RATES)
     cells = list(read_cells(tmp_path / "rates" / "0.0001" / CELLS))
     assert {cell["settings"]["on"] for cell in cells} == {"validation"}
     assert {cell["method"] for cell in cells} == {"vanilla"}
     other = tmp_path / "rates" / "0.0001" / CELLS / "other.json"  # of a search over more tasks, in the same folder
     other.write_text(json.dumps({**cells[0], "accuracy": 1000.0}))
-    assert search_rate([source], [Protocol(shots=4)], settings, tmp_path, workers=1, progress=False) == accuracy
+    assert search_rate([(source, [Protocol(shots=4)])], settings, tmp_path, workers=1, progress=False) == accuracy
 
 
 def test_methods_of_a_seed_share_their_teacher(

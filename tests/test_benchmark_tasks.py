@@ -37,6 +37,26 @@ def test_anyones_folder_in_the_same_layout(tmp_path: Path) -> None:
     assert "mine" in known_tasks(tmp_path)
 
 
+def test_anyones_folder_may_have_pairs_and_domains(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        write_split(tmp_path / "mine", split, reviews(4, text_pair="and this", domain="books"))
+    task = NamedTask("mine", tmp_path).load()
+    assert task.train.pairs == ["and this"] * 4
+    assert task.domains == ["books"]
+    assert not task.small_classes
+    assert NamedTask("mine", tmp_path, small_classes=True).load().small_classes
+
+
+def test_the_rows_tell_one_task_from_another_of_its_name(tmp_path: Path) -> None:
+    found = []
+    for text in ("one", "two", "one"):
+        folder = tmp_path / str(len(found))
+        write_split(folder / "mine", "train", [*reviews(4), {"text": text, "label": "positive"}])
+        write_split(folder / "mine", "test", reviews(2))
+        found.append(NamedTask("mine", folder).load().fingerprint)
+    assert found[0] == found[2] != found[1]
+
+
 def test_movies_are_two_tasks_as_domains(tmp_path: Path) -> None:
     for name, test, count in (("sst2", "validation", 4), ("imdb", "test", 6)):
         write_split(tmp_path / name, "train", reviews(count))

@@ -7,6 +7,7 @@ import torch
 
 from linda.classifier import TextClassifier
 from linda.classifier.encoder import SentenceEncoder, known_learning_rate
+from linda.classifier.text_classifier import _mixed
 from linda.errors import LindaError
 from tiny_encoder import save_tiny_bert
 
@@ -81,10 +82,18 @@ def test_pairs_are_told_from_single_texts(encoder: Path) -> None:
 
 
 def test_mixup_trains_on_mixed_vectors(encoder: Path) -> None:
-    plain = classifier(encoder, epochs=3).fit(TEXTS, LABELS).predict_proba(TEXTS)
-    mixed = classifier(encoder, epochs=40, mixup=1.0).fit(TEXTS, LABELS)
-    assert not np.array_equal(plain, mixed.predict_proba(TEXTS))
+    plain, mixed = (classifier(encoder, epochs=40, mixup=beta).fit(TEXTS, LABELS) for beta in (None, 1.0))
     assert mixed.predict(["good film", "bad film"]) == ["pos", "neg"]
+    # Labels between the classes leave it less sure of either.
+    assert mixed.predict_proba(TEXTS).max(axis=1).mean() < plain.predict_proba(TEXTS).max(axis=1).mean() - 0.01
+
+
+def test_vectors_and_labels_are_mixed_by_the_same_share() -> None:
+    targets = torch.eye(4)
+    vectors, labels = _mixed(10 * targets, targets, 1.0, np.random.default_rng(0))
+    torch.testing.assert_close(vectors, 10 * labels)
+    torch.testing.assert_close(labels.sum(dim=1), torch.ones(4))
+    assert 0 < labels.diagonal().min() < 1
 
 
 def test_vectors_do_not_depend_on_the_other_rows(encoder: Path) -> None:
@@ -113,10 +122,22 @@ def test_leaving_out_unused_tokens_changes_nothing(encoder: Path, monkeypatch: p
 def test_save_and_load(encoder: Path, tmp_path: Path) -> None:
     fitted = classifier(encoder, epochs=2).fit(TEXTS, [1, 1, 1, 0, 0, 0])
     fitted.save(tmp_path / "saved")
+    fitted.save(tmp_path / "saved")  # again: it is replaced
     loaded = TextClassifier.load(tmp_path / "saved")
     assert loaded.classes_ == [0, 1]
     np.testing.assert_allclose(loaded.predict_proba(TEXTS), fitted.predict_proba(TEXTS), atol=1e-6)
     assert not list((tmp_path / "saved").glob("*.bin"))
+
+
+def test_nothing_but_a_classifier_is_replaced(encoder: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "thesis.txt").write_text("years of work")
+    fitted = classifier(encoder, epochs=1).fit(TEXTS, LABELS)
+    fitted.save(tmp_path / "empty")
+    for precious in (tmp_path, tmp_path / "thesis.txt"):
+        with pytest.raises(LindaError, match="is there and holds no TextClassifier; give another folder"):
+            fitted.save(precious)
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 
 def test_numpy_labels_become_plain_ones(encoder: Path) -> None:

@@ -4,6 +4,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from linda.cli import main
+from linda.cli.bench import _command_line
 from tiny_encoder import save_tiny_bert
 
 GOOD = "text,label\n" + "".join(f"the film {n} is good,pos\na bad film {n},neg\n" for n in range(10))
@@ -55,6 +56,7 @@ def test_an_unknown_encoder_has_its_rate_searched(files: Path, encoder: str) -> 
     [
         (["--methods", "vanilla,magic"], "there is no method 'magic'; known are vanilla, eda"),
         (["--shots", "50"], "the class 'neg' has 10 rows to draw 50 from"),
+        (["--shots", "5²"], "--shots is '5²'; give whole numbers from 1"),
         (["--shots", "few"], "--shots is 'few'; give whole numbers from 1"),
         (["--shots", "5", "--train-size", "10"], "give --shots or --train-size, not both"),
         (["--learning-rate", "fast"], "--learning-rate is 'fast'"),
@@ -74,6 +76,9 @@ def test_bad_tasks_are_one_line(tmp_path: Path) -> None:
     for arguments, message in (
         (["--tasks", "trek"], "there is no task 'trek'; known are trec-coarse"),
         (["--tasks", "sst2", "--data", str(tmp_path)], "'sst2' needs"),
+        (["--tasks", "sst2", "--pair", "other"], "--pair names a column of your own files"),
+        (["--methods", "magic"], "there is no method 'magic'"),
+        (["--methods", "eda"], "--methods needs data to compare them on"),
         (["--train", "my.csv"], "both --train FILE and --test FILE"),
         ([], "there are no results"),
     ):
@@ -81,6 +86,17 @@ def test_bad_tasks_are_one_line(tmp_path: Path) -> None:
         assert result.exit_code == 2
         assert message in result.stderr
         assert result.stderr.count("\n") == 1
+
+
+def test_a_train_size_changes_an_experiment_of_shots(tmp_path: Path) -> None:
+    result = bench(tmp_path, "--paper", "low-resource", "--train-size", "100", "--tasks", "sst2", "--data", "nowhere")
+    assert "there is no folder 'nowhere'" in result.stderr
+
+
+def test_the_command_is_kept_without_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    long = ",".join(f"linda+per_row={n}" for n in range(1, 40))
+    monkeypatch.setattr("sys.argv", ["linda", "bench", "--data", str(tmp_path), "--methods", long, "--output", "."])
+    assert _command_line() == f"linda bench --data {tmp_path.name} --methods {long} --output ."
 
 
 def test_unseen_label_in_the_test_file(files: Path) -> None:

@@ -33,7 +33,6 @@ def test_only_a_share_of_the_tokens_is_resampled(masked_model: Path) -> None:
     ]
     assert len(changed) > 150
     assert 0.1 < sum(changed) / len(changed) / len(TEXT.split()) < 0.25
-    assert min(changed) >= 0
     assert max(changed) >= 3
 
 

@@ -6,23 +6,27 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
 from linda.augmentation.labels import LabelName
+from linda.benchmark.machine import describe_machine
 from linda.benchmark.methods import Method, Models, NewRows, make_new_rows
 from linda.benchmark.protocol import Protocol, draw, split
 from linda.benchmark.tasks import Rows, Task, TaskSource
+from linda.checkpoint import CONFIG_FILE
 from linda.classifier import TextClassifier
 from linda.errors import LindaError
 from linda.files.textio import atomic_writer
-from linda.interpolator import engine_for
+from linda.interpolator import EMBEDDED, engine_for
 
 MATCH = ("steps", "epochs")
 
@@ -47,17 +51,21 @@ class Settings:
     def rounds(self, protocol: Protocol) -> int:
         return self.epochs or (30 if protocol.is_low_resource else 5)
 
-    def record(self, method: Method) -> dict[str, Any]:
+    def record(self, method: Method, protocol: Protocol) -> dict[str, Any]:
         """What decides a cell's result, without the places of this machine."""
-        shared = asdict(self) | {"encoder": _short(self.encoder) or "all-MiniLM-L6-v2"}
+        shared = asdict(self) | {
+            "encoder": model_name(self.encoder or "all-MiniLM-L6-v2"),
+            "batch_size": self.batch(protocol),
+            "epochs": self.rounds(protocol),
+        }
         del shared["models"]
         if self.models.use_linda(method):
-            shared["linda_model"] = fingerprint(self.models.linda)
+            shared["linda_model"] = model_name(self.models.linda or str(EMBEDDED))
             shared["engine"] = engine_for(self.models.linda, self.models.engine)
         if method.augmenter == "ssmba":
-            shared["masked_model"] = _short(self.models.masked)
+            shared["masked_model"] = model_name(self.models.masked)
         if method.augmenter == "backtranslation":
-            shared["translation"] = [_short(self.models.there), _short(self.models.back)]
+            shared["translation"] = [model_name(self.models.there), model_name(self.models.back)]
         return shared
 
 
@@ -71,8 +79,31 @@ class Cell:
 
     @property
     def file_name(self) -> str:
-        parts = [self.task.name, self.domain, self.protocol.name, self.method.name, f"seed{self.seed}"]
-        return ".".join(re.sub(r"[^\w=:.+-]+", "-", part) for part in parts if part) + ".json"
+        """Different for different cells: what no file name may have is written as in an address."""
+        protocol = self.protocol.name.replace(" ", "-")
+        parts = [self.task.name, self.domain, protocol, self.method.name, f"seed{self.seed}"]
+        return ".".join(re.sub(r"[^\w=:.+-]", _quoted, part) for part in parts if part) + ".json"
+
+    def record(self, settings: Settings) -> dict[str, Any]:
+        """What is known before anything is computed."""
+        task = self.task.load()
+        return {
+            "task": task.name,
+            "method": self.method.name,
+            "protocol": self.protocol.name,
+            "shots": self.protocol.shots,
+            "train_size": self.protocol.train_size,
+            "domain": self.domain,
+            "seed": self.seed,
+            "policy": self.method.record(),
+            "settings": {**settings.record(self.method, self.protocol), "data": task.fingerprint},
+            "source": task.source,
+            "notes": list(task.notes),
+        }
+
+
+def _quoted(character: re.Match[str]) -> str:
+    return quote(character[0], safe="")
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
@@ -89,22 +120,15 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     fitted = time.perf_counter()
     scores = {name: _accuracy(classifier, test) for name, test in parts.tests.items()}
     return {
-        "task": task.name,
-        "method": cell.method.name,
-        "protocol": cell.protocol.name,
-        "shots": cell.protocol.shots,
-        "train_size": cell.protocol.train_size,
-        "domain": cell.domain,
-        "seed": cell.seed,
+        **cell.record(settings),
         "accuracy": scores[cell.domain] if cell.domain else next(iter(scores.values())),
         "scores": scores,
         "rows": len(rows),
         "new_rows": len(new),
         "test_rows": {name: len(test) for name, test in parts.tests.items()},
         "updates": classifier.updates,
-        "policy": cell.method.record(),
-        "settings": settings.record(cell.method),
-        "notes": list(task.notes),
+        "date": date.today().isoformat(),
+        "machine": describe_machine(),
         "seconds": {
             "augment": round(made - started, 1),
             "train": round(fitted - made, 1),
@@ -177,38 +201,35 @@ def _read(path: Path) -> dict[str, Any]:
     return result
 
 
-def is_done(folder: Path, cell: Cell, settings: Settings) -> bool:
-    """Whether the cell's result is there; one that was computed otherwise is an error."""
-    path = folder / cell.file_name
-    if not path.exists():
-        return False
-    found = read_cell(folder, cell)
-    known = found["settings"] | (found["policy"] or {})
-    for name, value in (settings.record(cell.method) | (cell.method.record() or {})).items():
-        if (there := known.get(name)) != value:
-            raise LindaError(
-                f"{path} was computed with {name} {there}, now {value} is asked for; "
-                "use another --output, or delete the cell"
-            )
-    return True
+def check_comparable(cells: Iterable[dict[str, Any]]) -> None:
+    """Cells that stand in one column must differ in the method alone, or their differences say nothing of it."""
+    known: dict[tuple[str, str, str, str], Any] = {}
+    for cell in cells:
+        for owner, settings in (("", cell["settings"]), (cell["method"], cell["policy"] or {})):
+            for name, value in settings.items():
+                there = known.setdefault((cell["task"], cell["protocol"], owner, name), value)
+                if there != value:
+                    raise LindaError(
+                        f"{cell['task']} ({cell['protocol']}) has cells with {name} {there}, and others with {value} "
+                        "are asked for or there too; use another --output, or delete those that are not wanted"
+                    )
 
 
-@lru_cache(maxsize=1)
-def fingerprint(model: str | None) -> str:
-    """Tells one LINDA model from another: the beginning of a hash of its settings and weights."""
-    from linda.checkpoint import CONFIG_FILE, WEIGHTS_FILE
-    from linda.interpolator import EMBEDDED
+def model_name(model: str | None) -> str | None:
+    """A hub name as it is; a folder by its own name and the beginning of a hash of what it holds."""
+    if model is None or not Path(model).is_dir():
+        return model
+    return f"{Path(model).resolve().name} {_hash(Path(model))}"
 
-    folder = EMBEDDED if model is None else Path(model)
+
+@lru_cache(maxsize=8)
+def _hash(folder: Path) -> str:
+    """Of a model's settings and weights."""
     digest = sha256()
-    for name in (CONFIG_FILE, WEIGHTS_FILE):
-        if (folder / name).is_file():
-            digest.update((folder / name).read_bytes())
-    return f"{'embedded' if model is None else folder.name} {digest.hexdigest()[:12]}"
-
-
-def _short(name: str | None) -> str | None:
-    return None if name is None else Path(name).name
+    for file in sorted([folder / CONFIG_FILE, *folder.glob("*.safetensors"), *folder.glob("*.bin")]):
+        if file.is_file():
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def check_cells(task: Task, protocols: list[Protocol], settings: Settings, seeds: list[int]) -> None:

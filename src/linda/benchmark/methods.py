@@ -6,6 +6,7 @@ linda+partners=same+weight=0.5        the same method with other settings of `Po
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -50,7 +51,7 @@ class Policy:
                 raise LindaError(f"{name} are {', '.join(known)}; got {getattr(self, name)!r}")
         Ratio.parse(self.ratio)
         check_temperature(self.temperature)
-        if self.per_row < 1 or self.weight <= 0 or not 0 <= self.keep <= 1:
+        if self.per_row < 1 or not 0 < self.weight < math.inf or not 0 <= self.keep <= 1:
             raise LindaError(
                 "per_row must be at least 1, weight above 0 and keep between 0 and 1; "
                 f"got {self.per_row}, {self.weight:g} and {self.keep:g}"
@@ -158,6 +159,9 @@ class Models:
             raise LindaError(
                 "backtranslation needs two translation models: give --translate THERE BACK, or leave it out"
             )
+        for model in (self.masked, self.there, self.back):
+            if model is not None:
+                check_model(model)
         if not any(map(self.use_linda, methods)):
             return
         if self.linda is None and not EMBEDDED.is_dir():
@@ -169,6 +173,15 @@ class Models:
 
     def use_linda(self, method: Method) -> bool:
         return method.augmenter == "linda" or (method.augmenter == "ssmba" and self.masked is None)
+
+
+def check_model(model: str) -> None:
+    """A folder must hold a model; any other name is taken for one of the hub, unless it can only be a path."""
+    is_path = Path(model).is_absolute() or model.startswith((".", "~")) or model.count("/") > 1
+    if is_path and not Path(model).is_dir():
+        raise LindaError(f"there is no folder {model!r} with a model")
+    if Path(model).is_dir() and not (Path(model) / CONFIG_FILE).is_file():
+        raise LindaError(f"the folder {model!r} holds no model: it has no {CONFIG_FILE}")
 
 
 @dataclass(frozen=True)

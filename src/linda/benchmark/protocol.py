@@ -54,7 +54,7 @@ class Split:
 
 
 def split(task: Task, domain: str | None, on: str, test_size: int | None) -> Split:
-    """The rows of one training domain (None: all), and what is tested.
+    """The rows of one training domain (None: all), and what is tested: every domain that there is.
 
     on: `test`, or `validation`: a fifth of the training rows, the same for every seed, which are then not trained
         on. Settings are chosen on the second and reported on the first.
@@ -67,7 +67,9 @@ def split(task: Task, domain: str | None, on: str, test_size: int | None) -> Spl
         tests = {"test": pool.take(np.sort(order[:held_out]).tolist())}
         pool = pool.take(np.sort(order[held_out:]).tolist())
     if domain is not None:
-        tests = {name: _of_domain(rows, name) for rows in tests.values() for name in task.domains}
+        tests = {name: _of_domain(rows, name) for rows in tests.values() for name in sorted(set(rows.domains or ()))}
+        if domain not in tests:
+            raise LindaError(f"{task.name}: the domain {domain!r} is in the training rows, but not in those to test")
         pool = _of_domain(pool, domain)
     return Split(pool, {name: _at_most(rows, test_size) for name, rows in tests.items()})
 
@@ -87,8 +89,9 @@ def _shots(task: Task, pool: Rows, shots: int, seed: int) -> list[int]:
     for code, name in enumerate(task.classes):
         members = np.array([row for row, label in enumerate(pool.labels) if label == name], dtype=np.int64)
         if len(members) < shots and not task.small_classes:
+            domain = f", domain {pool.domains[0]!r}" if pool.domains else ""
             raise LindaError(
-                f"{task.name}: the class {name!r} has {len(members)} rows to draw {shots} from; "
+                f"{task.name}{domain}: the class {name!r} has {len(members)} rows to draw {shots} from; "
                 "ask for fewer shots, or take what there is (--small-classes)"
             )
         chosen += np.random.default_rng([seed, code]).permutation(members)[:shots].tolist()

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import csv
-import os
-import platform
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 from linda.benchmark.advice import advise
 from linda.benchmark.cells import read_cells
 from linda.benchmark.paper import FIGURES, Column
-from linda.benchmark.results import VANILLA, Results, collect
+from linda.benchmark.results import TIE, VANILLA, Results, collect
 from linda.benchmark.run import CELLS
 from linda.benchmark.statistics import Difference, Summary, summary
 from linda.errors import LindaError
@@ -37,6 +34,8 @@ def write_report(output: Path, command: str | None = None) -> str:
         file.write(report)
     with atomic_writer(output / "results.csv") as file:
         _write_csv(results, file)
+    with atomic_writer(output / "cells.csv") as file:
+        _write_cells(results, file)
     return report
 
 
@@ -59,11 +58,11 @@ def _write_figures(results: Results, output: Path) -> list[str]:
 
 
 def _report(results: Results, figures: Sequence[str], commands: Sequence[str]) -> str:
-    seeds = sorted({cell["seed"] for cell in results.cells})
+    seeds = {cell["seed"] for cell in results.cells}
     parts = ["# Does augmentation help?", "\n".join(f"- {line}" for line in advise(results))]
     parts += [
         f"## Accuracy in percent: mean ± standard deviation over {len(seeds)} seed{'s' * (len(seeds) > 1)}",
-        _table(results, _accuracy_cell),
+        _table(results, _accuracy_cell) + "\n" + _rows_tested(results),
     ]
     if VANILLA in results.methods and len(results.methods) > 1:
         parts += [
@@ -71,8 +70,11 @@ def _report(results: Results, figures: Sequence[str], commands: Sequence[str]) -
             _table(results, _gain_cell, [method for method in results.methods if method != VANILLA]),
             _overview(results),
         ]
-    if not _is_validation(results) and any(key[0] in results.scores for key in FIGURES):
-        parts += ["## The paper's (BERT-base)", _table(results, _paper_cell, _paper_methods(results))]
+    if reported := _paper_methods(results):
+        parts += [
+            "## The paper's (BERT-base, equal epochs; its linda is `linda-raw`, or another `linda-raw-…`, here)",
+            _table(results, _paper_cell, reported),
+        ]
     parts += [_matrix(results, *key) for key in results.matrices]
     parts += [f"![{name}]({name})" for name in figures]
     parts.append("## How it was computed\n\n" + "\n".join(f"- {line}" for line in _conditions(results, commands)))
@@ -99,7 +101,16 @@ def _table(results: Results, cell: Any, methods: Sequence[str] | None = None) ->
 def _markdown(lines: Sequence[Sequence[str]]) -> str:
     header, *body = lines
     rule = ["---", *["---:"] * (len(header) - 1)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (header, rule, *body))
+    return "\n".join(map(_line, (header, rule, *body)))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _rows_tested(results: Results) -> str:
+    """The last line of the table of accuracies: some are of a part of the test set."""
+    return _line(["rows tested", *(f"{results.rows_tested(column):,}" for column in results.columns)])
 
 
 def _accuracy_cell(results: Results, column: Column, method: str) -> str:
@@ -107,6 +118,8 @@ def _accuracy_cell(results: Results, column: Column, method: str) -> str:
     if found is None:
         return ""
     text = _shown(found)
+    if found.count < max(len(scores) for scores in results.scores[column].values()):
+        return f"{text} ({found.count} seed{'s' * (found.count > 1)})"
     return f"**{text}**" if method in results.best(column) else text
 
 
@@ -127,27 +140,33 @@ def _shown_gain(gain: Difference) -> str:
 
 
 def _paper_cell(results: Results, column: Column, method: str) -> str:
-    figure = FIGURES.get((column, method))
+    figure = results.paper(column, method)
     return "" if figure is None else f"{figure[0]:.1f} ± {figure[1]:.1f}"
 
 
 def _paper_methods(results: Results) -> list[str]:
-    reported = {method for column, method in FIGURES if column in results.scores}
-    return sorted(reported, key=list(dict.fromkeys(method for _, method in FIGURES)).index)
+    """In the order of the paper; none where no column is the paper's."""
+    return list(
+        dict.fromkeys(
+            method
+            for column, method in FIGURES
+            if column in results.scores and results.paper(column, method) is not None
+        )
+    )
 
 
 def _overview(results: Results) -> str:
-    """One line per method over all columns."""
+    """One line per method over all columns it has."""
     lines = [["method", "mean gain", "above vanilla in", "best in"]]
     total = len(results.columns)
     for method in results.methods:
-        if method == VANILLA:
+        gains = {column: gain for column in results.columns if (gain := results.gain(column, method)) is not None}
+        overall = results.gain_over(gains, method) if gains else None
+        if method == VANILLA or overall is None:
             continue
-        gains = [gain for column in results.columns if (gain := results.gain(column, method)) is not None]
         best = sum(results.best(column) == {method} for column in results.columns)
-        average = sum(gain.mean for gain in gains) / len(gains) if gains else 0.0
-        above = sum(gain.mean > 0 for gain in gains)
-        lines.append([method, f"{average:+.1f}", f"{above} of {len(gains)}", f"{best} of {total}"])
+        above = sum(gain.mean >= TIE for gain in gains.values())
+        lines.append([method, _shown_gain(overall), f"{above} of {len(gains)}", f"{best} of {total}"])
     return _markdown(lines)
 
 
@@ -189,9 +208,19 @@ def _write_csv(results: Results, file: Any) -> None:
             if found is None:
                 continue
             gain = None if method == VANILLA else results.gain(column, method)
-            paper = FIGURES.get((column, method), (None, None))
+            paper = results.paper(column, method) or (None, None)
             row = [found.count, found.mean, found.std, gain and gain.mean, gain and gain.margin, *paper]
             writer.writerow([*column, method, *(_cell(value) for value in row)])
+
+
+def _write_cells(results: Results, file: Any) -> None:
+    """What every mean is made of: one line for each seed."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["task", "protocol", "domain", "test", "method", "seed", "accuracy", "rows", "new_rows", "updates"])
+    for cell in results.cells:
+        for test, accuracy in cell["scores"].items():
+            head = [cell["task"], cell["protocol"], cell["domain"] or "", test, cell["method"], cell["seed"]]
+            writer.writerow([*head, accuracy, cell["rows"], cell["new_rows"], cell["updates"]])
 
 
 def _cell(value: float | int | None) -> str:
@@ -205,7 +234,10 @@ def _cell(value: float | int | None) -> str:
 
 def _conditions(results: Results, commands: Sequence[str]) -> list[str]:
     """What a reader needs to know to believe the tables, and to compute them again."""
-    lines = [f"{date.today().isoformat()}, {_machine()}, {_hours(results)} of computation"]
+    dates = sorted({cell["date"] for cell in results.cells})
+    machines = sorted({cell["machine"] for cell in results.cells})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    lines = [f"{when}, {' and '.join(machines)}, {_hours(results)} of computation"]
     lines += [f"command: `{command}`" for command in commands]
     names = dict.fromkeys(name for cell in results.cells for name in cell["settings"])
     for name in names:
@@ -218,21 +250,12 @@ def _conditions(results: Results, commands: Sequence[str]) -> list[str]:
             lines.append(f"{method}: " + ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in policies[method].items()))
     updates = {f"{column}: {count}" for column, count in _updates(results)}
     lines.append("updates: " + ", ".join(sorted(updates)))
-    if any(cell["settings"].get("test_size") for cell in results.cells):
-        sizes = {
-            f"{cell['task']} {name}: {size:,}" for cell in results.cells for name, size in cell["test_rows"].items()
-        }
-        lines.append("rows tested, the same for all: " + ", ".join(sorted(sizes)))
-    if _is_validation(results):
+    if results.is_validation:
         lines.append(
             "tested on a part of the training rows that is not trained on: for choosing settings, not a result"
         )
     lines += sorted({note for cell in results.cells for note in cell["notes"]})
     return lines
-
-
-def _is_validation(results: Results) -> bool:
-    return any(cell["settings"]["on"] == "validation" for cell in results.cells)
 
 
 def _updates(results: Results) -> set[tuple[str, str]]:
@@ -248,16 +271,3 @@ def _updates(results: Results) -> set[tuple[str, str]]:
 def _hours(results: Results) -> str:
     seconds = sum(sum(cell["seconds"].values()) for cell in results.cells)
     return f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.0f} minutes"
-
-
-def _machine() -> str:
-    return f"{os.cpu_count()} cores ({_processor()})"
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return " ".join(line.partition(":")[2].split())
-    return platform.processor() or platform.machine()

@@ -8,15 +8,19 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
+from linda.benchmark.cells import check_comparable
 from linda.benchmark.methods import method_names
-from linda.benchmark.paper import Column
+from linda.benchmark.paper import FIGURES, Column, Figure
 from linda.benchmark.statistics import Difference, Summary, paired_difference, summary
-from linda.benchmark.tasks import known_tasks
+from linda.benchmark.tasks import OWN_FILES, known_tasks
 
 VANILLA = "vanilla"
 IN_DOMAIN, OUT_OF_DOMAIN = "in domain", "out of domain"
 
 Scores = dict[int, float]  # by seed
+
+# Accuracies are kept to a thousandth of a point: means that differ by less are equal.
+TIE = 0.001
 
 
 @dataclass(frozen=True)
@@ -54,14 +58,32 @@ class Results:
             return None
         return paired_difference(_mean_scores([p[method] for p in parts]), _mean_scores([p[VANILLA] for p in parts]))
 
+    def paper(self, column: Column, method: str) -> Figure | None:
+        """What the paper reports, where the column is the paper's: neither a search nor somebody's own file."""
+        is_own = any(cell["task"] == column[0] and cell["source"] == OWN_FILES for cell in self.cells)
+        return None if is_own or self.is_validation else FIGURES.get((column, method))
+
+    @property
+    def is_validation(self) -> bool:
+        return any(cell["settings"]["on"] == "validation" for cell in self.cells)
+
     def best(self, column: Column) -> set[str]:
-        """The method with the highest mean; several where they are equal."""
-        means = {method: round(summary(scores).mean, 6) for method, scores in self.scores[column].items() if scores}
-        return {method for method, found in means.items() if found == max(means.values())}
+        """The method with the highest mean, of those with every seed; several where they are equal."""
+        most = max(len(scores) for scores in self.scores[column].values())
+        means = {m: summary(scores).mean for m, scores in self.scores[column].items() if len(scores) == most}
+        return {method for method, found in means.items() if found > max(means.values()) - TIE}
+
+    def rows_tested(self, column: Column) -> int:
+        """Of all test domains together, where there are several."""
+        task, protocol, test = column
+        cell = next(cell for cell in self.cells if (cell["task"], cell["protocol"]) == (task, protocol))
+        rows: dict[str, int] = cell["test_rows"]
+        return rows[test] if cell["domain"] is None else sum(rows.values())
 
 
 def collect(cells: Iterable[dict[str, Any]]) -> Results:
     cells = list(cells)
+    check_comparable(cells)
     scores: dict[Column, dict[str, Scores]] = defaultdict(lambda: defaultdict(dict))
     matrices: dict[tuple[str, str], dict[str, dict[tuple[str, str], Scores]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(dict))
@@ -74,11 +96,15 @@ def collect(cells: Iterable[dict[str, Any]]) -> Results:
             else:
                 matrices[task, protocol][method][cell["domain"], test][seed] = accuracy
     for (task, protocol), by_method in matrices.items():
-        for method, matrix in by_method.items():
-            inside = [by_seed for (trained, tested), by_seed in matrix.items() if trained == tested]
-            outside = [by_seed for (trained, tested), by_seed in matrix.items() if trained != tested]
-            scores[task, protocol, IN_DOMAIN][method] = _mean_scores(inside)
-            scores[task, protocol, OUT_OF_DOMAIN][method] = _mean_scores(outside)
+        ways = {way for matrix in by_method.values() for way in matrix}  # (training, test) domain
+        for name, of_name in (
+            (IN_DOMAIN, [way for way in ways if way[0] == way[1]]),
+            (OUT_OF_DOMAIN, [way for way in ways if way[0] != way[1]]),
+        ):
+            for method, matrix in by_method.items():
+                # A mean over fewer domains than another method's would not be of the same thing.
+                if found := _mean_scores([matrix.get(way, {}) for way in of_name]):
+                    scores[task, protocol, name][method] = found
     ordered = dict(sorted(scores.items(), key=lambda item: _place(item[0], cells)))
     return Results(ordered, dict(matrices), cells)
 

@@ -8,13 +8,13 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 from linda.augmentation.writing import end_with_parent
-from linda.benchmark.cells import Cell, Settings, check_cells, is_done, run_cell, write_cell
-from linda.benchmark.methods import Method
+from linda.benchmark.cells import Cell, Settings, check_cells, check_comparable, read_cells, run_cell, write_cell
+from linda.benchmark.methods import Method, check_model
 from linda.benchmark.protocol import Protocol, split
 from linda.benchmark.tasks import Task, TaskSource
 from linda.errors import LindaError
@@ -22,22 +22,21 @@ from linda.errors import LindaError
 CELLS = "cells"
 
 
-def make_grid(
-    tasks: Sequence[TaskSource],
-    protocols: Sequence[Protocol],
-    methods: Sequence[Method],
-    seeds: Sequence[int],
-    settings: Settings,
-) -> list[Cell]:
+Plan = Sequence[tuple[TaskSource, Sequence[Protocol]]]  # what is trained on
+
+
+def make_grid(plan: Plan, methods: Sequence[Method], seeds: Sequence[int], settings: Settings) -> list[Cell]:
     """Every combination, one task after the other, a seed's methods together: a run that ends early has whole rows."""
     grid = []
-    for source in tasks:
+    for source, protocols in plan:
         task = source.load()
         fitting = [protocol.for_pools(_pool_sizes(task, settings)) for protocol in protocols]
         check_cells(task, fitting, settings, list(seeds))
         for protocol, seed, domain, method in product(fitting, seeds, task.training_domains, methods):
             grid.append(Cell(source, protocol, method, seed, domain))
     settings.models.check(list(methods))
+    if settings.encoder is not None:
+        check_model(settings.encoder)
     return grid
 
 
@@ -48,7 +47,8 @@ def _pool_sizes(task: Task, settings: Settings) -> list[int]:
 def run_grid(cells: Sequence[Cell], settings: Settings, output: Path, workers: int = 2, progress: bool = True) -> int:
     """Computes what is missing in `output` and says how many cells that was.
 
-    Each worker computes on one thread: on small models two cells at a time are faster than one on two threads.
+    Each of several workers computes on one thread: on small models two cells at a time are faster than one on two
+    threads.
     """
     from tqdm import tqdm
 
@@ -57,7 +57,8 @@ def run_grid(cells: Sequence[Cell], settings: Settings, output: Path, workers: i
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LindaError(f"cannot write to {output}: {(error.strerror or str(error)).lower()}") from error
-    missing = [cell for cell in cells if not is_done(folder, cell, settings)]
+    check_comparable(chain(read_cells(folder), (cell.record(settings) for cell in cells)))
+    missing = [cell for cell in cells if not (folder / cell.file_name).exists()]
     with tqdm(
         total=len(cells), initial=len(cells) - len(missing), unit="cell", disable=None if progress else True
     ) as bar:
@@ -68,13 +69,13 @@ def run_grid(cells: Sequence[Cell], settings: Settings, output: Path, workers: i
 
 
 def _results(cells: Sequence[Cell], settings: Settings, folder: Path, workers: int) -> Iterator[dict[str, Any]]:
-    if workers == 1 or len(cells) < 2:
+    if workers == 1:
         for cell in cells:
             yield _compute(cell, settings, folder)
         return
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
-        min(workers, len(cells)), mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
+        max(1, min(workers, len(cells))), mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
     )
     try:
         for done in as_completed([pool.submit(_compute, cell, settings, folder) for cell in cells]):
@@ -93,7 +94,10 @@ def _results(cells: Sequence[Cell], settings: Settings, folder: Path, workers: i
 
 def _compute(cell: Cell, settings: Settings, folder: Path) -> dict[str, Any]:
     """Written by the process that computed it: a killed run loses only the cells at hand."""
-    result = run_cell(cell, settings)
+    try:
+        result = run_cell(cell, settings)
+    except LindaError as error:
+        raise LindaError(f"{cell.file_name.removesuffix('.json')}: {error}") from error
     write_cell(folder, cell, result)
     return result
 

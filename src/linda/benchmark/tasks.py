@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,7 @@ class Task:
     name: str
     train: Rows
     tests: dict[str, Rows]
+    source: str = "own files"  # or a folder of tasks, or the hub
     notes: tuple[str, ...] = ()  # what a reader of the table must know
     small_classes: bool = False  # classes with fewer than k rows give what they have
 
@@ -55,6 +58,16 @@ class Task:
     def training_domains(self) -> list[str | None]:
         """What is trained on apart: each domain, or everything (None)."""
         return [*self.domains] or [None]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Tells these rows from others under the same name."""
+        rows = {"train": asdict(self.train), "small_classes": self.small_classes}
+        rows["tests"] = {name: asdict(test) for name, test in self.tests.items()}
+        return sha256(json.dumps(rows).encode()).hexdigest()[:12]
+
+
+OWN_FILES = Task.source
 
 
 @dataclass(frozen=True)
@@ -132,9 +145,11 @@ class NamedTask:
 
     name: str
     data: Path | None = None
+    small_classes: bool = False
 
     def load(self) -> Task:
-        return _load_named(self.name, self.data)
+        task = _load_named(self.name, self.data)
+        return replace(task, small_classes=True) if self.small_classes and not task.small_classes else task
 
 
 @dataclass(frozen=True)
@@ -165,7 +180,7 @@ def _load_named(name: str, data: Path | None) -> Task:
         raise LindaError(f"there is no folder {str(data)!r} with tasks")
     known = _TASKS.get(name)
     if known is None and data is not None and (data / name).is_dir():
-        known = _Known(name, {"test": "test" if _split_file(data / name, "test") else "validation"})
+        known = _found(data / name)
     if known is None:
         raise LindaError(f"there is no task {name!r}; known are {', '.join(known_tasks(data))}")
     if data is not None:
@@ -183,7 +198,7 @@ def _composed(name: str, data: Path | None) -> Task:
     parts = {part: _load_named(part, data) for part in _COMPOSED[name]}
     train = _joined({part: task.train for part, task in parts.items()})
     test = _joined({part: task.tests["test"] for part, task in parts.items()})
-    return _checked(Task(name, train, {"test": test}))
+    return _checked(Task(name, train, {"test": test}, next(iter(parts.values())).source))
 
 
 def _joined(parts: Mapping[str, Rows]) -> Rows:
@@ -193,6 +208,17 @@ def _joined(parts: Mapping[str, Rows]) -> Rows:
         labels=[label for rows in parts.values() for label in rows.labels],
         domains=[name for name, rows in parts.items() for _ in range(len(rows))],
     )
+
+
+def _found(folder: Path) -> _Known:
+    """A task by the folder's name: its fields tell whether it has pairs and domains."""
+    from linda.files.tables import find_format, read_table
+
+    train = _split_file(folder, "train")
+    fields = read_table(train, find_format(train), [])[0].names if train else []
+    pair, domain = (field if field in fields else None for field in ("text_pair", "domain"))
+    test = "test" if _split_file(folder, "test") else "validation"
+    return _Known(folder.name, {"test": test}, pair=pair, domain=domain)
 
 
 def _from_folder(name: str, folder: Path, known: _Known) -> Task:
@@ -208,7 +234,7 @@ def _from_folder(name: str, folder: Path, known: _Known) -> Task:
         return _read_file(file, "text", known.label, known.pair, known.domain)
 
     train, tests = read("train"), {test: read(split) for test, split in known.tests.items()}
-    return _checked(Task(name, train, tests, tuple(notes), known.small_classes))
+    return _checked(Task(name, train, tests, "a folder of tasks", tuple(notes), known.small_classes))
 
 
 def _split_file(folder: Path, split: str) -> Path | None:
@@ -223,7 +249,7 @@ def _from_hub(name: str, known: _Known) -> Task:
         _hub_rows(name, hub, "train"),
         {test: _hub_rows(name, hub, split) for test, split in known.tests.items()},
     )
-    return _checked(Task(name, train, tests, small_classes=known.small_classes))
+    return _checked(Task(name, train, tests, "the hub", small_classes=known.small_classes))
 
 
 def _hub_rows(name: str, hub: _Hub, split: str) -> Rows:

@@ -80,7 +80,7 @@ class TextClassifier:
         classes: Sequence[Any] | None = None,
         seed: int = 0,
     ) -> TextClassifier:
-        """Trains from the pretrained encoder, never from an earlier fit. Texts are read as they are needed.
+        """Trains from the pretrained encoder, never from an earlier fit; one that was loaded, from what was saved.
 
         labels: one class per text, or distributions (N, C) over `classes`.
         pairs: the second text of each row, where a row is a pair.
@@ -139,10 +139,15 @@ class TextClassifier:
         return [self.classes_[best] for best in self.predict_proba(texts, pairs).argmax(axis=1)]
 
     def save(self, folder: str | Path) -> None:
-        """Writes the encoder as `transformers` does, and the head beside it, into a folder."""
+        """Writes the encoder as `transformers` does, and the head beside it, into a folder.
+
+        A classifier that was saved there before is replaced; a folder of anything else is left alone.
+        """
         from safetensors.torch import save_file
 
         network, folder = self._fitted(), Path(folder)
+        if folder.exists() and not (folder / _SETTINGS_FILE).is_file() and not _is_empty(folder):
+            raise LindaError(f"{folder} is there and holds no TextClassifier; give another folder")
         part = folder.with_name(folder.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
@@ -189,6 +194,10 @@ class TextClassifier:
         from tqdm import tqdm
 
         return iter(tqdm(updates, desc="fine-tuning", unit="update", disable=None if self.progress else True))
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
 
 
 class _Network(nn.Module):

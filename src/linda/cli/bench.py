@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from linda.benchmark.cells import Settings
     from linda.benchmark.paper import Experiment
     from linda.benchmark.protocol import Protocol
+    from linda.benchmark.run import Plan
     from linda.benchmark.tasks import TaskSource
 
 _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
@@ -36,7 +38,8 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
     "--profile",
     type=click.Choice(["laptop", "paper"]),
     default="laptop",
-    help="laptop: MiniLM, at most 1,000 training and 2,000 test rows. paper: BERT-base and all rows.",
+    help="laptop: MiniLM, at most 1,000 training (ood: 250 of a domain) and 2,000 test rows. paper: BERT-base and "
+    "all rows.",
 )
 @click.option("--tasks", help="Tasks by name, as trec-coarse,sst2; an unknown name lists them.")
 @click.option(
@@ -68,7 +71,12 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
 @engine_option
 @click.option("--masked-model", help="Masked language model of ssmba; the LINDA model by default.")
 @click.option("--translate", nargs=2, metavar="THERE BACK", help="The two translation models of backtranslation.")
-@click.option("--workers", type=click.IntRange(min=1), default=2, help="Cells computed at a time, one thread each.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=2,
+    help="Cells computed at a time, one thread each; a single one has all threads.",
+)
 def command(output: Path, **given: Any) -> None:
     """Compare augmentation methods: the same rows, seeds and number of updates for each.
 
@@ -83,15 +91,17 @@ def command(output: Path, **given: Any) -> None:
     from linda.benchmark.report import write_report
     from linda.benchmark.run import make_grid, run_grid
 
+    command_line = _command_line()  # before hours of work, in which files may come and go
     experiment = _experiment(given)
-    tasks = _tasks(given, experiment)
-    if tasks:
-        methods = [parse_method(name) for name in _listed(given["methods"]) or _default_methods(given, experiment)]
-        protocols = _protocols(given, experiment)
-        settings = _settings(given, experiment, tasks, protocols, output)
-        cells = make_grid(tasks, protocols, methods, range(given["seeds"]), settings)
+    methods = [parse_method(name) for name in _listed(given["methods"]) or _default_methods(given, experiment)]
+    plan = [(task, _protocols(given, experiment, task.name)) for task in _tasks(given, experiment)]
+    if plan:
+        settings = _settings(given, experiment, plan, output)
+        cells = make_grid(plan, methods, range(given["seeds"]), settings)
         run_grid(cells, settings, output, given["workers"])
-    report = write_report(output, _command_line() if tasks else None)
+    elif given["methods"]:
+        raise LindaError("--methods needs data to compare them on: --tasks, --paper, or --train and --test")
+    report = write_report(output, command_line if plan else None)
     click.echo(report.split("\n## ")[0].strip())
     click.echo(f"\nTables and figures: {output / 'report.md'}")
 
@@ -107,7 +117,9 @@ def _tasks(given: dict[str, Any], experiment: Experiment | None) -> list[TaskSou
 
     names = _listed(given["tasks"]) or (list(experiment.tasks) if experiment else [])
     if given["train"] is None and given["test"] is None:
-        return [NamedTask(name, given["data"]) for name in names]
+        if own := [option for option in ("pair", "domain") if given[option] is not None]:
+            raise LindaError(f"--{own[0]} names a column of your own files (--train, --test); tasks know theirs")
+        return [NamedTask(name, given["data"], given["small_classes"]) for name in names]
     if given["train"] is None or given["test"] is None:
         raise LindaError("your own data needs both --train FILE and --test FILE")
     if names:
@@ -122,22 +134,25 @@ def _default_methods(given: dict[str, Any], experiment: Experiment | None) -> li
     return [*methods, "backtranslation"] if given["translate"] else methods
 
 
-def _protocols(given: dict[str, Any], experiment: Experiment | None) -> list[Protocol]:
+def _protocols(given: dict[str, Any], experiment: Experiment | None, task: str) -> list[Protocol]:
     from linda.benchmark.protocol import Protocol
 
-    shots = _numbers(given["shots"], "--shots") or (list(experiment.shots) if experiment else [])
-    if shots and given["train_size"]:
-        raise LindaError("give --shots or --train-size, not both")
-    if shots:
-        return [Protocol(shots=number) for number in shots]
-    return [Protocol(train_size=given["train_size"] or (experiment.train_size if experiment else None))]
+    shots = _numbers(given["shots"], "--shots")
+    if given["train_size"]:
+        if shots:
+            raise LindaError("give --shots or --train-size, not both")
+        return [Protocol(train_size=given["train_size"])]
+    if experiment is None:
+        return [Protocol(shots=number) for number in shots] or [Protocol()]
+    return [Protocol(shots=number) for number in shots or experiment.shots] or [
+        Protocol(None, experiment.rows_of(task))
+    ]
 
 
 def _settings(
     given: dict[str, Any],
     experiment: Experiment | None,
-    tasks: list[TaskSource],
-    protocols: list[Protocol],
+    plan: Plan,
     output: Path,
 ) -> Settings:
     from dataclasses import replace
@@ -159,17 +174,15 @@ def _settings(
     if rate is None:
         rate = known_learning_rate(settings.encoder) or "search"
     if rate == "search":
-        rate = _searched_rate(tasks, protocols, settings, output, given["workers"])
+        rate = _searched_rate(plan, settings, output, given["workers"])
     return replace(settings, learning_rate=_positive(rate, "--learning-rate"))
 
 
-def _searched_rate(
-    tasks: list[TaskSource], protocols: list[Protocol], settings: Settings, output: Path, workers: int
-) -> float:
+def _searched_rate(plan: Plan, settings: Settings, output: Path, workers: int) -> float:
     from linda.benchmark.rate import search_rate
 
     click.echo("Searching the learning rate, with vanilla on a part of the training rows", err=True)
-    accuracy = search_rate(tasks, protocols, settings, output, workers)
+    accuracy = search_rate(plan, settings, output, workers)
     best = max(accuracy, key=lambda rate: accuracy[rate])
     listed = ", ".join(f"{rate:g}: {found:.1f}" for rate, found in accuracy.items())
     click.echo(f"Accuracy by rate: {listed}; {best:g} is used", err=True)
@@ -177,12 +190,13 @@ def _searched_rate(
 
 
 def _listed(text: str | None) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()] if text else []
+    """What stands between commas, each once."""
+    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip())) if text else []
 
 
 def _numbers(text: str | None, option: str) -> list[int]:
     parts = _listed(text)
-    if not all(part.isdigit() and int(part) > 0 for part in parts):
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise LindaError(f"{option} is {text!r}; give whole numbers from 1, as 5,10")
     return [int(part) for part in parts]
 
@@ -199,5 +213,6 @@ def _positive(value: Any, option: str) -> float:
 
 def _command_line() -> str:
     """As it was typed, but with the last part of each path: the rest is of no use on another machine."""
-    arguments = [Path(part).name if Path(part).exists() else part for part in sys.argv[1:]]
+    # Not Path.exists: it fails on a list of methods that is longer than a file name may be.
+    arguments = [Path(part).name or part if os.path.exists(part) else part for part in sys.argv[1:]]  # noqa: PTH110
     return shlex.join(["linda", *arguments])
