@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 .PHONY: demo test lint embedded-model clean
 
 demo: $(STAMP)  ## install, and write the path between two sentences with the embedded model
-	$(BIN)/linda interpolate "What is the capital of France?" "How many people live in Tokyo?" --ladder 5
+	$(BIN)/linda interpolate "The hotel was clean and the staff were friendly." "The room was small and the food was cold." --ladder 5
 
 test: $(STAMP)  ## install, then check style, types and behaviour
 	$(BIN)/ruff check .
@@ -20,7 +20,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/mypy
 
-embedded-model: $(STAMP)  ## train the embedded model again (some hours): BASE=opus-mt-fr-en DATA=… WORK=…
+embedded-model: $(STAMP)  ## train the embedded model again (about a day): BASE=opus-mt-fr-en DATA=… WORK=…
 	$(BIN)/python scripts/embedded_model.py --base "$(BASE)" --data "$(DATA)" --work "$(WORK)"
 
 $(STAMP): pyproject.toml constraints.txt

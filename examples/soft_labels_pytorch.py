@@ -1,6 +1,6 @@
 """Soft labels in a plain PyTorch loop.
 
-linda augment train.csv --output bigger.parquet
+linda augment train.csv --output bigger.parquet --partners any
 python examples/soft_labels_pytorch.py bigger.parquet
 """
 

@@ -1,6 +1,6 @@
 """Soft labels in scikit-learn, which knows none: every row becomes one row per label it may have, weighted.
 
-linda augment train.csv --output bigger.parquet
+linda augment train.csv --output bigger.parquet --partners any
 python examples/soft_labels_sklearn.py bigger.parquet
 """
 

@@ -1,6 +1,6 @@
 """Soft labels in the `transformers` Trainer.
 
-linda augment train.csv --output bigger.parquet
+linda augment train.csv --output bigger.parquet --partners any
 python examples/soft_labels_trainer.py bigger.parquet bert-base-uncased trained
 """
 

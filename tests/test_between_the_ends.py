@@ -16,8 +16,8 @@ def test_nothing_loops(tiny_model_folder: Path) -> None:
     """A model that learnt nothing writes one word for ever, as beam search does where a model is unsure."""
     linda = Interpolator.from_pretrained(tiny_model_folder, device="cpu", engine="torch")
     texts = "who is the man?", "a woman saw the river and the old man."
-    assert "red red red red" in linda.mix(*texts, 0.3, copies=True)
-    assert "red red red red" not in linda.mix(*texts, 0.3)
+    assert "red " * 8 in linda.mix(*texts, 0.3, copies=True)
+    assert "red " * 8 not in linda.mix(*texts, 0.3)
     for end in (0.0, 1.0):
         assert linda.mix(*texts, end) == linda.mix(*texts, end, copies=True)
 
@@ -41,12 +41,24 @@ def test_it_is_longer_between_the_ends_alone_and_never_raw(
 
     monkeypatch.setattr(copier.engine, "decode", listening)
     copier.config.middle_gain = 1.0
-    text = "the cat sat on a red river " * 5
+    texts = "the cat sat on a red river " * 5, "a dog ran in the old city " * 5
     for settings in ({}, {"raw": True}, {"copies": True}):
-        copier.mix(text, text, 0.5, **settings)
-    copier.mix(text, text, 1.0)
+        copier.mix(*texts, 0.5, **settings)
+    copier.mix(*texts, 1.0)
     assert norms[0] > 1.2
     assert norms[1:] == pytest.approx([1, 1, 1], abs=1e-3)
+
+
+def test_broken_characters_are_left_out_where_every_text_has_them() -> None:
+    assert module._without_broken("the river \ufffd\ufffd is \ufffdold") == "the river is old"
+    assert module._without_broken("two  spaces stay") == "two  spaces stay"
+
+
+def test_words_are_counted_in_any_script() -> None:
+    """Six characters at 0.3 are nearly two: no end."""
+    assert not module._is_an_end(0.3, "東京は大都市", "猫")
+    assert not module._is_an_end(0.3, "the cat sat", "who")
+    assert module._is_an_end(0.1, "the cat sat", "who")
 
 
 def test_broken_characters_come_last() -> None:
@@ -88,6 +100,9 @@ class TestCopies:
 
     def test_candidates_that_are_copies_come_last(self, linda: Interpolator) -> None:
         assert linda.mix(self.A, self.B, n=3) == ["the cat ran", "the dog sat", "the cat sat"]
+
+    def test_between_two_equal_texts_a_copy_is_right(self, linda: Interpolator) -> None:
+        assert linda.mix(self.A, "The  cat sat") == self.A
 
     def test_the_papers_way_takes_the_likeliest(self, linda: Interpolator) -> None:
         assert linda.mix(self.A, self.B, raw=True) == "the cat sat"

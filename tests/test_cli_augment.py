@@ -142,6 +142,23 @@ def test_there_is_no_such_input(folder: Path) -> None:
     result = call("missing.csv", "--output", "out.csv")
     assert (result.exit_code, result.stderr) == (2, "linda: there is no file missing.csv\n")
     assert "nothing to do" in call("in.csv").stderr
+    (folder / "out.csv").write_text("an earlier one")
+    assert "there is no file missing.csv" in call("missing.csv", "--output", "out.csv").stderr
+    (folder / "dir.csv").mkdir()
+    assert "dir.csv is a folder; give a file in it" in call("dir.csv", "--output", "out.csv").stderr
+
+
+def test_a_bad_row_is_told_with_its_file(folder: Path) -> None:
+    (folder / "in.csv").write_text("text,label\nan old dog,0\nthe cat,\n")
+    result = call("in.csv", "--output", "out.csv", *QUICK)
+    assert result.stderr == "linda: in.csv: row 1: the label is missing; give every row one (the first row is row 0)\n"
+
+
+def test_backtranslation_names_its_models(folder: Path) -> None:
+    result = call("in.csv", "--output", "out.csv", "--method", "backtranslation")
+    assert "--translate THERE BACK" in result.stderr
+    result = call("in.csv", "--output", "out.csv", "--method", "backtranslation", "--translate", "no-such", "no-such")
+    assert "the translation model 'no-such' cannot be loaded" in result.stderr
 
 
 def test_one_class_is_allowed_with_a_warning(folder: Path) -> None:

@@ -56,6 +56,10 @@ class TestReading:
         for name in ("a.txt", "a.txt.gz", "a.txt.xz", "a.jsonl"):
             assert list(read_sentences(str(tmp_path / name))) == ["one two", "three four"]
 
+    def test_a_table_is_no_corpus(self, tmp_path: Path) -> None:
+        with pytest.raises(LindaError, match=r"reviews.csv.gz: .csv is a table; give plain lines"):
+            list(read_sentences(str(tmp_path / "reviews.csv.gz")))
+
     def test_a_json_line_without_text(self, tmp_path: Path) -> None:
         (tmp_path / "a.jsonl").write_text('{"text": "fine"}\n{"label": 1}\n')
         with pytest.raises(LindaError, match="line 2"):
@@ -211,6 +215,10 @@ class TestPairs:
     def test_a_corpus_smaller_than_a_minibatch(self, tmp_path: Path) -> None:
         (_, batch), *_ = _take(_sampler(_corpus(tmp_path, 5)), 3)
         assert batch.ids_a.shape[0] == 2
+
+    def test_a_last_window_too_small_for_a_pair_is_left_out(self, tmp_path: Path) -> None:
+        steps = [step for step, _ in _take(_sampler(_corpus(tmp_path, 9), window=8), 12)]
+        assert steps == list(range(12))
 
     def test_a_corpus_of_one_sentence(self, tmp_path: Path) -> None:
         with pytest.raises(LindaError, match="too small"):

@@ -54,6 +54,19 @@ def test_between_the_ends_it_writes_neither_text_and_words_of_both(linda: Interp
     assert sum(from_both) >= 2
 
 
+def test_a_text_does_not_depend_on_the_rows_beside_it(linda: Interpolator) -> None:
+    a = ["The cat sat on the mat.", "It rained all day.", "Who wrote this?", "We left.", "A long walk is a good thing."]
+    b = [
+        "Dogs bark.",
+        "Where is the old river?",
+        "Nobody knows what happened to the ship after it left.",
+        "Why?",
+        "No.",
+    ]
+    alpha = [0.4, 0.5, 0.6, 0.5, 0.3]
+    assert linda.mix(a, b, alpha) == linda.mix(a, b, alpha, batch_tokens=1)
+
+
 def test_its_ratio_is_calibrated(linda: Interpolator) -> None:
     assert linda.config.calibration != RAW
 

@@ -17,6 +17,7 @@ from linda.engines.quantized import Linear, Matrix, _few_sizes, quantize, quanti
 from linda.engines.torch_engine import TorchEngine
 from linda.errors import LindaError
 from linda.interpolator import Interpolator
+from linda.padding import padded
 from test_engines import (
     FAMILIES,
     LONGEST,
@@ -142,6 +143,25 @@ def test_states_are_those_of_the_model_within_8_bits(family) -> None:
     assert (given - expected)[real].norm() < 0.02 * expected[real].norm()
     alone = int8(model).encode(ids[2:3, :7], mask[2:3, :7])
     assert torch.allclose(alone[0], given[2, :7], atol=1e-5)
+
+
+def test_states_do_not_depend_on_the_rows_beside_them() -> None:
+    """To the last bit, which 8-bit rounding makes visible: short texts beside long ones, and alone."""
+    engine = int8(gentle(bart))
+    texts = [torch.randint(3, 50, (length,)) for length in (3, 7, 12, 15, 16, 24)]
+    together = engine.encode(*padded(texts, 1))
+    for row, text in enumerate(texts):
+        alone = engine.encode(*padded([text], 1))
+        assert torch.equal(alone[0, : len(text)], together[row, : len(text)])
+
+
+@pytest.mark.parametrize("beams", [9, 16, 24, 40])
+def test_any_number_of_beams_has_room(beams: int) -> None:
+    model = gentle(bart, ending=5.0)
+    states, mask = rows(4)
+    exact = TorchEngine(model).decode(states, mask, Decoding(beams=beams), [0] * 4)
+    given = int8(model).decode(states, mask, Decoding(beams=beams), [0] * 4)
+    assert sum(x[0].ids == y[0].ids for x, y in zip(exact, given, strict=True)) >= 3
 
 
 @pytest.mark.parametrize("family", KNOWN)

@@ -43,6 +43,8 @@ def test_a_line_that_was_cut_off_is_dropped(tmp_path: Path, kept: int) -> None:
     journal.append(chunk(2))
     file.write_bytes(whole + file.read_bytes()[len(whole) :][:kept])
     journal.release()
+    with pytest.raises(LindaError, match=r"2 rows done"):
+        begin(tmp_path)
     again = begin(tmp_path, resume=True)
     assert list(again.chunks()) == [chunk(0)]
     again.append(chunk(2))

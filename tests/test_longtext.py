@@ -37,6 +37,19 @@ def test_nothing_is_lost(text: str) -> None:
     assert "".join(split_to_window(text, count_words, window=16)) == text
 
 
+def test_a_long_text_without_an_end_is_looked_at_little_by_little() -> None:
+    looked_at = 0
+
+    def counted(text: str) -> int:
+        nonlocal looked_at
+        looked_at += len(text)
+        return count_words(text)
+
+    text = "word " * 20_000
+    assert "".join(split_to_window(text, counted, window=64)) == text
+    assert looked_at < 100 * len(text)  # and not as its square
+
+
 @pytest.mark.parametrize(
     ("text", "sentences"),
     [

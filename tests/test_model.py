@@ -1,6 +1,7 @@
 """The equations of the paper, held against plain loops."""
 
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -335,6 +336,20 @@ class TestFolder:
         assert LindaModel.from_pretrained(tmp_path / "model").converter.log_sigma.item() == 1.5
         assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
+    def test_a_model_that_was_about_to_be_replaced_comes_back(self, model: LindaModel, tmp_path: Path) -> None:
+        model.save_pretrained(tmp_path / "model")
+        (tmp_path / "model").rename(tmp_path / "model.old")  # as a kill between two renames leaves it
+        model.save_pretrained(tmp_path / "model")
+        assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+    def test_a_base_in_half_precision_is_trained_in_full(self, tiny_base_folder: Path, tmp_path: Path) -> None:
+        shutil.copytree(tiny_base_folder, tmp_path / "half")
+        MarianMTModel.from_pretrained(tiny_base_folder).half().save_pretrained(tmp_path / "half")
+        model = LindaModel.from_seq2seq(tmp_path / "half")
+        model.save_pretrained(tmp_path / "model")
+        for one in (model, LindaModel.from_pretrained(tmp_path / "model")):
+            assert {weight.dtype for weight in one.parameters()} == {torch.float32}
+
     def test_from_seq2seq_starts_from_the_bases_weights(self, tiny_base_folder: Path) -> None:
         base = MarianMTModel.from_pretrained(tiny_base_folder)
         model = LindaModel.from_seq2seq(tiny_base_folder, middle_noise=0.5)
@@ -373,6 +388,9 @@ class TestConfig:
             {"max_length": 1},
             {"calibration": [(0.0, 0.0), (0.5, 0.7), (0.6, 0.4), (1.0, 1.0)]},
             {"calibration": [(0.0, 0.1), (1.0, 1.0)]},
+            {"calibration": [(0.0, 0.0), (float("nan"), 0.5), (1.0, 1.0)]},
+            {"calibration": []},
+            {"calibration": [("a", "b")]},
         ],
     )
     def test_names_a_wrong_value(self, wrong: dict[str, object]) -> None:

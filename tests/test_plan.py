@@ -159,6 +159,8 @@ def test_a_plan_prints_as_a_short_table() -> None:
         ("row,partner,alpha,seed\n0,x,0.5,1\n", "line 2.*whole numbers"),
         ("row,partner,alpha,seed\n0,1,0.5,1\n0,1,1.5,1\n", "line 3: alpha is 1.5"),
         ("row,partner,alpha,seed\n0,1\n", "line 2"),
+        ("row,partner,alpha,seed\n0,1,0.5,-3\n", "line 2: the seed is -3"),
+        (f"row,partner,alpha,seed\n0,1,0.5,{2**70}\n", "line 2: the seed is 118"),
     ],
 )
 def test_a_damaged_plan_is_told_with_its_line(tmp_path: Path, content: str, message: str) -> None:

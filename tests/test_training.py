@@ -15,6 +15,7 @@ from linda.cli import main
 from linda.errors import LindaError
 from linda.model import LindaModel
 from linda.training import PRESETS, TrainingSettings, learning_rate, resumed_settings, train
+from linda.training.loop import _seed_of
 
 SENTENCES = [
     f"{who} {did} {where}"
@@ -159,6 +160,37 @@ class TestResume:
             train(settings, tmp_path / "model", resume=True)
         with pytest.raises(LindaError, match="no run to resume"):
             resumed_settings(tmp_path / "nothing", None)
+
+    def test_a_run_that_could_not_begin_leaves_nothing(self, settings: TrainingSettings, tmp_path: Path) -> None:
+        (tmp_path / "empty").mkdir()
+        with pytest.raises(LindaError, match="cannot be loaded as a base"):
+            train(_changed(settings, base=str(tmp_path / "empty")), tmp_path / "model")
+        train(_changed(settings, steps=1), tmp_path / "model")
+
+    def test_a_run_without_a_checkpoint_says_the_one_way_out(self, settings: TrainingSettings, tmp_path: Path) -> None:
+        begun = tmp_path / "model.training"
+        begun.mkdir()
+        (begun / "settings.json").write_text("{}")
+        with pytest.raises(LindaError, match=r"holds an earlier run; remove the folder$"):
+            train(settings, tmp_path / "model")
+        with pytest.raises(LindaError, match="remove the folder and run without --resume"):
+            train(settings, tmp_path / "model", resume=True)
+
+
+def test_nothing_but_a_model_is_replaced(settings: TrainingSettings, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(LindaError, match="is there and holds no LINDA model; give another folder"):
+        train(settings, tmp_path)
+
+
+def test_every_step_part_and_rank_has_a_seed_of_its_own() -> None:
+    keys = [[12345, step, part, rank] for step in range(2000) for part in range(2) for rank in range(2)]
+    assert len({_seed_of(key) for key in keys}) == len(keys)
+
+
+def test_one_held_out_sentence_makes_no_pair(settings: TrainingSettings, tmp_path: Path) -> None:
+    with pytest.raises(LindaError, match="--hold-out 0"):
+        train(_changed(settings, hold_out=1), tmp_path / "model")
 
 
 class TestCommandLine:

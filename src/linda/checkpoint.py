@@ -68,6 +68,7 @@ def save(model: LindaModel, folder: Path, bits: int = 32) -> None:
     """The folder appears, or changes, only when it is whole."""
     from linda.weights import save_weights
 
+    check_replaceable(folder)
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -75,13 +76,29 @@ def save(model: LindaModel, folder: Path, bits: int = 32) -> None:
     (part / CONFIG_FILE).write_text(model.config.to_json(), encoding="utf-8")
     save_weights(model.state_dict(), part / WEIGHTS_FILE, bits)
     if folder.exists():
-        old = folder.with_name(folder.name + ".old")
+        old = _old(folder)
         shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)
         part.rename(folder)
         shutil.rmtree(old)
     else:
         part.rename(folder)
+
+
+def check_replaceable(folder: Path) -> None:
+    """A LINDA model may be replaced, and an empty folder filled; anything else that is there is left alone."""
+    if not folder.exists() and _old(folder).exists():
+        _old(folder).rename(folder)  # the model that was about to be replaced when `save` was killed
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    try:
+        LindaConfig.from_json(folder / CONFIG_FILE)
+    except LindaError as error:
+        raise LindaError(f"{folder} is there and holds no LINDA model; give another folder") from error
+
+
+def _old(folder: Path) -> Path:
+    return folder.with_name(folder.name + ".old")
 
 
 def save_config(config: LindaConfig, folder: Path) -> None:
@@ -92,6 +109,7 @@ def save_config(config: LindaConfig, folder: Path) -> None:
 
 def start_from_seq2seq(base: str | Path, **settings: Any) -> LindaModel:
     """The base's own weights and tokenizer, a mask token if it has none, and a fresh length converter."""
+    import torch
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
     from linda.model import LindaModel
@@ -99,9 +117,13 @@ def start_from_seq2seq(base: str | Path, **settings: Any) -> LindaModel:
     try:
         if not AutoConfig.from_pretrained(base).is_encoder_decoder:
             raise LindaError(f"{base} is not an encoder-decoder; LINDA needs one (BART, Marian, T5 …)")
-        seq2seq = AutoModelForSeq2SeqLM.from_pretrained(base)
+        seq2seq = AutoModelForSeq2SeqLM.from_pretrained(base, dtype=torch.float32)  # half precision would not learn
         tokenizer = AutoTokenizer.from_pretrained(base)
-    except OSError as error:
+    except LindaError:
+        raise
+    except ImportError as error:  # Marian's own tokenizer is SentencePiece's
+        raise LindaError(f"{base} needs more to be read: pip install 'linda[base]'") from error
+    except (OSError, ValueError) as error:
         raise LindaError(f"{base} cannot be loaded as a base: {str(error).splitlines()[0]}") from error
     mask_token = _ensure_mask_token(tokenizer, seq2seq)
     described = seq2seq.config.to_dict()

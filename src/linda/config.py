@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,7 @@ class LindaConfig:
             raise LindaError(f"softmax_sample is {self.softmax_sample}; it must be a number of pieces, or 0 for all")
         if self.max_length < 4:
             raise LindaError(f"max_length is {self.max_length}; a window needs at least 4 tokens")
-        knots = [(float(asked), float(mixed)) for asked, mixed in self.calibration]
-        if knots[0] != (0, 0) or knots[-1] != (1, 1) or knots != sorted(knots, key=lambda k: (k[0], k[1])):
-            raise LindaError("calibration must rise from (0, 0) to (1, 1)")
-        if any(a > b for a, b in zip([m for _, m in knots], [m for _, m in knots[1:]], strict=False)):
-            raise LindaError("calibration must rise from (0, 0) to (1, 1)")
-        self.calibration = knots
+        self.calibration = _rising(self.calibration)
 
     def to_json(self) -> str:
         return json.dumps({"model_type": "linda", **asdict(self)}, indent=2) + "\n"
@@ -65,3 +61,15 @@ class LindaConfig:
         if unknown or "base" not in stored:
             raise LindaError(f"{path}: unknown or missing settings ({', '.join(unknown) or 'base'})")
         return cls(**stored)
+
+
+def _rising(calibration: Any) -> list[tuple[float, float]]:
+    """The knots, checked: they come from a file that anyone may have written."""
+    try:
+        knots = [(float(asked), float(mixed)) for asked, mixed in calibration]
+        rises = all(x0 <= x1 and y0 <= y1 for (x0, y0), (x1, y1) in pairwise(knots))
+        if not (rises and knots[0] == (0, 0) and knots[-1] == (1, 1)):
+            raise ValueError
+    except (TypeError, ValueError, IndexError):
+        raise LindaError("calibration must be pairs of numbers that rise from (0, 0) to (1, 1)") from None
+    return knots

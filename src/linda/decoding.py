@@ -107,7 +107,7 @@ class Decoding:
             raise LindaError(f"n={self.n} is more than beams={self.beams}: raise beams, or sample")
         for name in ("temperature", "top_p", "top_k"):
             if getattr(self, name) != getattr(type(self), name):
-                raise LindaError(f"{name}={getattr(self, name)} acts only when sampling: add sample=True")
+                raise LindaError(f"{name}={getattr(self, name)} acts only when sampling: add sample=True (--sample)")
 
     def _check(self, name: str, fits: bool, wanted: str) -> None:
         if not fits:

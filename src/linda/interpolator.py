@@ -31,7 +31,7 @@ from linda.decoding import Decoding
 from linda.engines import Engine, batches
 from linda.errors import LindaError
 from linda.longtext import pair_sentences, split_to_window
-from linda.measures import same_text
+from linda.measures import same_text, words
 from linda.memory import give_back
 from linda.model import LengthConverter, mixed_lengths
 from linda.padding import padded
@@ -173,7 +173,7 @@ class Interpolator:
         mixed = alpha if raw else calibrated(alpha, self.config.calibration)
         window, ids = self.config.max_length, self.tokens.ids
         ids_a, ids_b = ids(a), ids(b)
-        between = not copies and not _is_an_end(alpha, a, b)
+        between = not (copies or _is_an_end(alpha, a, b) or same_text(a, b))
         if len(ids_a) <= window and len(ids_b) <= window:
             unwanted = (a, b) if between else ()
             yield _Job(ids_a, ids_b, mixed, seed, gap="", ends_row=True, between=between, unwanted=unwanted)
@@ -238,6 +238,7 @@ class Interpolator:
                     if jobs[i].between:
                         # Stable: likelier texts come first, copies and broken characters after all others.
                         texts.sort(key=lambda text: _is_unwanted(text, jobs[i].unwanted))
+                        texts = [_without_broken(text) for text in texts]
                     written[i] = texts[: decoding.n]
                 on_progress(sum(row.ends_row for row in rows))
         return written
@@ -314,7 +315,12 @@ def row_seeds(seed: int) -> Iterator[int]:
 
 def _is_an_end(alpha: float, a: str, b: str) -> bool:
     """Whether the ratio is so near to 0 or 1 that less than half a word would change: a copy is then right."""
-    return min(alpha, 1 - alpha) * max(len(a.split()), len(b.split())) < 0.5
+    return min(alpha, 1 - alpha) * max(_size(a), _size(b)) < 0.5
+
+
+def _size(text: str) -> int:
+    """Words between spaces; characters, of scripts that have none."""
+    return max(len(text.split()), len(words(text)))
 
 
 def _lengthened(mixed: Tensor, mask: Tensor, alpha: Tensor, gain: float) -> Tensor:
@@ -332,6 +338,11 @@ def _lengthened(mixed: Tensor, mask: Tensor, alpha: Tensor, gain: float) -> Tens
 def _is_unwanted(text: str, copies: tuple[str, ...]) -> bool:
     """A copy of one of two texts, or bytes that are no character: a vocabulary with bytes can write anything."""
     return _BROKEN in text or any(same_text(text, copied) for copied in copies)
+
+
+def _without_broken(text: str) -> str:
+    """Where every beam has such bytes, the likeliest text comes out without them."""
+    return " ".join(text.replace(_BROKEN, "").split()) if _BROKEN in text else text
 
 
 def _between_the_ends(decoding: Decoding) -> Decoding:

@@ -58,11 +58,11 @@ def split_to_window(text: str, count_tokens: Callable[[str], int], window: int) 
     """Sentences of at most `window` tokens; a longer one is cut at white space, a longer word within."""
     pieces = []
     for sentence in split_sentences(text):
-        while count_tokens(sentence.strip()) > window:
-            cut = _longest_prefix(sentence, count_tokens, window)
-            pieces.append(sentence[:cut])
-            sentence = sentence[cut:]
-        pieces.append(sentence)
+        start, end = 0, -1
+        while end < len(sentence):
+            end = _longest_piece(sentence, start, count_tokens, window)
+            pieces.append(sentence[start:end])
+            start = end
     return pieces
 
 
@@ -95,20 +95,25 @@ def _goes_on(before: str, stop: str, following: str) -> bool:
     return bool(_ABBREVIATIONS.fullmatch(word) or (word != "I" and _INITIALS.fullmatch(word)))
 
 
-def _longest_prefix(text: str, count_tokens: Callable[[str], int], window: int) -> int:
-    """Where the longest beginning of `text` that fits the window ends, moved back to white space if any."""
+def _longest_piece(text: str, start: int, count_tokens: Callable[[str], int], window: int) -> int:
+    """Where the longest piece from `start` that fits the window ends, moved back to white space if any.
+
+    Only twice as much as fits is ever looked at: a text without a sentence's end may be megabytes long.
+    """
 
     def fits(end: int) -> bool:
-        return count_tokens(text[:end].strip()) <= window
+        return count_tokens(text[start:end].strip()) <= window
 
-    low, high = 1, min(window, len(text))
-    while high < len(text) and fits(high):
-        low, high = high, min(2 * high, len(text))
+    low, high = start + 1, min(start + window, len(text))
+    while fits(high):
+        if high == len(text):
+            return high
+        low, high = high, min(start + 2 * (high - start), len(text))
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    spaces = [match.end() for match in re.finditer(r"\s+", text[:low])]
+    spaces = [start + match.end() for match in re.finditer(r"\s+", text[start:low])]
     for end in reversed(spaces):
-        if text[:end].strip() and fits(end):
+        if text[start:end].strip() and fits(end):
             return end
     return low

@@ -69,6 +69,7 @@ class Augmenter:
     method: str | Method = "linda"
     model: "str | Path | Interpolator | None" = None  # of a method that has one; None is the embedded one
     engine: str = "auto"  # what computes a LINDA model that is given by name: auto, int8 or torch
+    translate: tuple[str, str] | None = None  # the models of back-translation: there, and back
     raw_ratio: bool = False  # mix by α itself, uncalibrated, as the paper does
     # The labels.
     labels: str = "interpolated"  # interpolated, sharpened, predicted, measured, hard
@@ -93,6 +94,11 @@ class Augmenter:
             raise LindaError(f"partners are {', '.join(PARTNERS)}; got {self.partners!r}")
         if not 0 < self.weight < math.inf:
             raise LindaError(f"the weight of new rows is {self.weight:g}; it must be above 0")
+        if (self.method == "backtranslation") != (self.translate is not None):
+            raise LindaError(
+                "backtranslation needs two translation models, there and back (translate=…, --translate THERE BACK), "
+                "and no other method has them"
+            )
         for name, least in (("batch_size", 1), ("workers", 1), ("retries", 0)):
             if getattr(self, name) < least:
                 raise LindaError(f"{name} is {getattr(self, name)}; it must be at least {least}")
@@ -226,7 +232,8 @@ class Augmenter:
             model = {} if self.model is None else {"model": self.model}
             ratio = {"raw": self.raw_ratio} if method == "linda" else {}
             engine = {} if self.engine == "auto" else {"engine": self.engine}
-            method = augmenters.load(method, **model, **ratio, **engine)
+            ways = {} if self.translate is None else dict(zip(("there", "back"), self.translate, strict=True))
+            method = augmenters.load(method, **model, **ratio, **engine, **ways)
         return Writer(method, self.gates, self.retries)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def augment_file(
         run = _run(augmenter, path, source_format, plan)
         with _journal(output, run, resume=resume, restart=restart) as journal:
             spool = spooled(augmenter, path, source_format, journal.input, display_name(source))
-            examples = augmenter.examples(spool)
+            examples = examples_of(augmenter, spool, display_name(source))
             for note in examples.notes:
                 on_note(note)
             if plan is None:
@@ -87,6 +87,15 @@ def augment_file(
     return Summary(examples, tally, time.monotonic() - begun, augmenter.engine_name)
 
 
+def examples_of(augmenter: Augmenter, spool: Spool, name: str) -> Examples:
+    """The rows, every one checked; an error names the file."""
+    try:
+        return augmenter.examples(spool)
+    except LindaError as error:
+        counted = " (the first row is row 0)" if str(error).startswith("row ") else ""
+        raise LindaError(f"{name}: {error}{counted}") from error
+
+
 @contextmanager
 def input_on_disk(source: str | Path) -> Iterator[Path]:
     """The input as a file that can be read twice: a pipe is copied to one."""
@@ -94,7 +103,9 @@ def input_on_disk(source: str | Path) -> Iterator[Path]:
     if str(source) != "-" and path.is_file():
         yield path
         return
-    if str(source) != "-" and (path.is_dir() or not path.exists()):
+    if str(source) != "-" and path.is_dir():
+        raise LindaError(f"{source} is a folder; give a file in it")
+    if str(source) != "-" and not path.exists():
         raise LindaError(f"there is no file {source}")
     with tempfile.TemporaryDirectory() as folder, (Path(folder) / path.name).open("w+b") as copy:
         with nullcontext(sys.stdin.buffer) if str(source) == "-" else path.open("rb") as pipe:
@@ -127,7 +138,7 @@ def _check_output(source: str | Path, output: str | Path, needs_journal: bool) -
         raise LindaError(f"cannot write {output}: it is a folder; give a file name")
     if not path.resolve().parent.is_dir():
         raise LindaError(f"cannot write {output}: the folder {path.resolve().parent} does not exist; make it first")
-    if str(source) != "-" and path.exists() and path.samefile(source):
+    if str(source) != "-" and path.exists() and Path(source).exists() and path.samefile(source):
         raise LindaError(f"input and output are the same file, {source}; give the output another name")
 
 
@@ -185,6 +196,7 @@ def _run(augmenter: Augmenter, source: Path, source_format: str, plan: Plan | No
     """Everything that the new rows depend on."""
     settings = {field.name: getattr(augmenter, field.name) for field in fields(augmenter) if field.name not in _FREE}
     settings |= {name: _state(settings[name]) for name in ("model", "teacher", "encoder")}
+    settings |= {"translate": [_state(model) for model in augmenter.translate or ()]}
     settings |= {"method": augmenter.method_name, "gates": asdict(augmenter.gates), "engine": augmenter.engine_name}
     columns = [] if plan is None else [plan.row, plan.partner, plan.alpha, plan.seed]
     return {

@@ -81,7 +81,8 @@ class Journal:
             return
         with self._chunks.open("rb") as file:
             for line in file:
-                yield _chunk(json.loads(line))
+                if line.endswith(b"\n"):  # the last one may be cut off
+                    yield _chunk(json.loads(line))
 
     def rows_done(self) -> int:
         """Rows of the plan that are finished."""

@@ -166,7 +166,7 @@ def soft_label(value: Any) -> list[float] | None:
     if isinstance(value, str) and value.startswith("[") and value.endswith("]"):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     if isinstance(value, np.ndarray | tuple):
         value = list(value)

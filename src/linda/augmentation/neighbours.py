@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from linda.augmentation.examples import Examples
+from linda.augmentation.plan import NoPartnerError
 from linda.classifier.encoder import SentenceEncoder
-from linda.errors import LindaError
 
 # How many of the rows most alike a row may meet.
 NEIGHBOURS = 5
@@ -30,7 +30,7 @@ def nearest_rows(examples: Examples, encoder: str | Path | None = None, *, progr
     """
     rows = np.flatnonzero(examples.labels.codes >= 0)
     if len(rows) < 2:
-        raise LindaError(f"there are {len(rows)} rows; a row's nearest is another one, give at least two")
+        raise NoPartnerError(f"there are {len(rows)} rows; a row's nearest is another one, give at least two")
     places = _most_alike(torch.cat(list(_vectors(examples, encoder, progress))), min(NEIGHBOURS, len(rows) - 1))
     nearest = np.full((len(examples.labels.codes), places.shape[1]), -1, dtype=np.int32)
     nearest[rows] = rows[places.numpy()]

@@ -239,7 +239,7 @@ class _Classes:
         if partners == "same":
             rows = rows[self.size[self.code[rows]] > 1]
             if not len(rows):
-                raise NoPartnerError("no two rows have the same label; mix across labels (partners 'any')")
+                raise NoPartnerError("no two rows have the same label; mix across labels (--partners any)")
         if partners == "different" and (self.size > 0).sum() < 2:
             raise NoPartnerError("all rows have one label; choose other partners than 'different'")
         return rows
@@ -298,4 +298,6 @@ def _checked_row(values: dict[str, Any], place: str) -> PlanRow:
         row, partner, seed = (int(values[name]) for name in ("row", "partner", "seed"))
     except (TypeError, ValueError):
         raise LindaError(f"{place}: row, partner and seed must be whole numbers") from None
+    if not 0 <= seed < 2**63:
+        raise LindaError(f"{place}: the seed is {seed}; give one from 0 to 2^63 - 1")
     return PlanRow(row, partner, checked_ratio(values["alpha"], f"{place}: alpha"), seed)

@@ -11,11 +11,11 @@ from linda.errors import LindaError
 # command: (module, one line for `linda --help`). The line stands here so that help needs no heavy import.
 _COMMANDS = {
     "interpolate": ("linda.cli.interpolate", "Write the text between two texts."),
-    "augment": ("linda.cli.augment", "Make a labelled table bigger, with soft labels."),
+    "augment": ("linda.cli.augment", "Make a labelled table bigger."),
     "bench": ("linda.cli.bench", "Does augmentation help on this data, and which kind?"),
     "train": ("linda.cli.train", "Train a LINDA model on plain sentences."),
     "calibrate": ("linda.cli.calibrate", "Fit the map from the ratio asked for to the ratio mixed."),
-    "export": ("linda.cli.export", "Write a model with 8-bit or 16-bit weights."),
+    "export": ("linda.cli.export", "Write a model with 8-bit, 16-bit or 32-bit weights."),
     "inspect": ("linda.cli.inspect", "Measure how well a model interpolates."),
     "cut-base": ("linda.cli.cut_base", "Cut a Marian translation model to a small English base."),
 }

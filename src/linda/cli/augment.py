@@ -19,7 +19,7 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
 @click.command()
 @click.argument("source", metavar="IN")
-@click.option("--output", metavar="OUT", help="The file to write; - is standard output.")
+@click.option("--output", metavar="OUT", help="The file to write, in place of any that is there; - prints it.")
 @click.option("--text", default="text", show_default=True, help="Column with the text.")
 @click.option("--label", default="label", show_default=True, help="Column with the label, hard or soft.")
 @click.option("--pair", metavar="COLUMN", help="Second text column, of a pair task.")
@@ -37,8 +37,9 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 @click.option("--temperature", default=0.5, show_default=True, help="T of sharpened labels; 1 changes nothing.")
 @click.option("--teacher", metavar="FOLDER", help="Classifier for predicted labels.  [default: one is fine-tuned]")
 @click.option("--encoder", metavar="FOLDER", help="Of teacher and nearest partners.  [default: all-MiniLM-L6-v2]")
-@click.option("--method", default="linda", show_default=True, help="linda, eda or ssmba.")
+@click.option("--method", default="linda", show_default=True, help="linda, eda, ssmba or backtranslation.")
 @click.option("--model", metavar="FOLDER", help="Of the method: what `linda train` wrote.  [default: embedded]")
+@click.option("--translate", nargs=2, metavar="THERE BACK", help="The two translation models of backtranslation.")
 @engine_option
 @click.option("--keep", multiple=True, type=click.Choice(GATES), help="Open this gate; may be given several times.")
 @click.option("--retries", default=2, show_default=True, type=click.IntRange(0), help="Samples for a dropped row.")
@@ -61,14 +62,14 @@ def command(
     output_format: str | None,
     **settings: Any,
 ) -> None:
-    """Make the labelled table IN bigger: OUT holds its rows and new ones between them, with labels between theirs.
+    """Make the labelled table IN bigger: OUT holds its rows and new ones between them, labelled by distributions.
 
     \b
     One new row for each, from CSV to Parquet:
       linda augment train.csv --output bigger.parquet --text text --label label
     Pairs of texts, four new rows for each, only the new ones:
       linda augment rte.jsonl --output new.jsonl --text premise --pair hypothesis --per-row 4 --only-new
-    As in the paper, texts and labels between any two rows:
+    As in the paper, texts and soft labels between any two rows:
       linda augment train.csv --output bigger.parquet --partners any --raw-ratio
     Look at the plan first:
       linda augment train.csv --save-plan -
@@ -114,14 +115,14 @@ def command(
 
 
 def _drawn_plan(augmenter: Any, source: str, input_format: str | None) -> Any:
-    from linda.augmentation.file_run import input_on_disk, spooled
+    from linda.augmentation.file_run import examples_of, input_on_disk, spooled
     from linda.files.tables import find_format
 
     if source == "-":
         raise LindaError("--save-plan reads the input before the run does, which a pipe cannot; give a file")
     with tempfile.TemporaryDirectory() as folder, input_on_disk(source) as path:
         spool = spooled(augmenter, path, find_format(source, input_format), Path(folder) / "input.arrow")
-        return augmenter.plan(augmenter.examples(spool))
+        return augmenter.plan(examples_of(augmenter, spool, source))
 
 
 def _save(plan: Any, file: str) -> None:

@@ -83,8 +83,9 @@ def command(
 ) -> None:
     """Train a LINDA model on plain sentences, without any label.
 
-    CORPUS is one or more files, one sentence a line (.txt, .jsonl with a field "text"; .gz and .xz too), or hub:NAME
-    for a data set of the hub. FILE=0.25 mixes a file in so that a quarter of all sentences come from it.
+    CORPUS is one or more files, one sentence a line (.txt, where all before a tab is left out; .jsonl with a field
+    "text"; .gz and .xz too), or hub:NAME for a data set of the hub. FILE=0.25 mixes a file in so that a quarter of all
+    sentences come from it.
 
     \b
     linda train wiki.txt.xz reviews.txt.gz=0.2 --base Helsinki-NLP/opus-mt-fr-en --output my-model

@@ -35,9 +35,6 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
 # More tokens at once and what lies between two layers no longer fits the cache of a core.
 _TOKENS_AT_ONCE = 512
 
-# PyTorch's softmax is six times as slow on rows that do not fill a vector register.
-NARROWEST = 16
-
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor) -> Tensor:
     """softmax(q·K + hidden)·V; queries come scaled. Small matrices, for which this beats the fused attention.

@@ -8,15 +8,17 @@ twice.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from linda.engines.bart_family import NARROWEST, Network, hiding
+from linda.engines.bart_family import Network, hiding
 from linda.engines.quantized import quantize
 from linda.engines.short_list import Output
+from linda.padding import NARROWEST
 
 _GROWTH = 8  # places that a tree is made wider at a time
 
@@ -68,10 +70,12 @@ class Int8Paths:
     def _free_places(self, paths: int) -> Tensor:
         """The first `paths` places of each row that no path sees, (B, p)."""
         in_use = self._seen.any(dim=1)  # (B, places)
-        if int(in_use.sum(dim=1).max()) + paths > in_use.shape[1]:
-            self._seen, in_use = F.pad(self._seen, (0, _GROWTH)), F.pad(in_use, (0, _GROWTH))
+        missing = int(in_use.sum(dim=1).max()) + paths - in_use.shape[1]
+        if missing > 0:
+            growth = _GROWTH * math.ceil(missing / _GROWTH)
+            self._seen, in_use = F.pad(self._seen, (0, growth)), F.pad(in_use, (0, growth))
             for tree in self._trees:
-                tree.widen(_GROWTH)
+                tree.widen(growth)
         return in_use.to(torch.int8).argsort(dim=1, stable=True)[:, :paths]
 
 

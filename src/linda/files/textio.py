@@ -3,6 +3,7 @@
 import gzip
 import io
 import lzma
+import os
 import sys
 import zlib
 from collections.abc import Iterator
@@ -73,9 +74,22 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     part = target.with_name(target.name + ".part")
     try:
         yield part
+        _to_disk(part)  # else a power cut could leave the new name with nothing behind it
         part.replace(target)
+        _to_disk(target.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _to_disk(path: Path) -> None:
+    """Returns when what was written to a file, or the names in a folder, would outlive a power cut."""
+    if path.is_dir() and os.name == "nt":
+        return  # Windows opens no folders
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _open_binary(path: str | Path) -> BinaryIO:

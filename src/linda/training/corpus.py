@@ -95,7 +95,10 @@ def read_sentences(name: str) -> Iterator[str]:
     if name.startswith("hub:"):
         yield from _hub_sentences(name.removeprefix("hub:"))
         return
-    is_json = ".jsonl" in Path(name).suffixes
+    suffixes = Path(name).suffixes
+    if table := {".csv", ".tsv", ".parquet"} & set(suffixes):
+        raise LindaError(f"{name}: {table.pop()} is a table; give plain lines (.txt), or .jsonl with a field 'text'")
+    is_json = ".jsonl" in suffixes
     with open_text(name) as lines:
         for number, line in enumerate(lines, start=1):
             text = _json_text(line, name, number) if is_json else line.rpartition("\t")[2]
@@ -255,7 +258,7 @@ class PairSampler:
                 if not window:
                     break
                 steps = self._group_count(len(window)) // 2 // self.ranks
-                if step + steps > first_step:
+                if steps and step + steps > first_step:
                     for index, pair in enumerate(self._pair_groups(window, epoch, number)):
                         if step + index >= first_step:
                             yield step + index, self._batch(*pair, step + index)

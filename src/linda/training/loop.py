@@ -7,7 +7,6 @@ checkpoints that a run is resumed from.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import os
 import signal
@@ -19,10 +18,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from linda.checkpoint import check_replaceable
 from linda.errors import LindaError
 from linda.model import LindaModel
 from linda.training.corpus import Corpus, PairBatch, PairSampler, read_sentences
@@ -48,6 +49,7 @@ def train(settings: TrainingSettings, output: Path, *, resume: bool = False, ten
     from accelerate import Accelerator
     from accelerate.utils import DistributedDataParallelKwargs, set_seed
 
+    check_replaceable(output)
     corpus = Corpus.parse(settings.corpus)
     held_out = held_out_sentences(settings, corpus)
 
@@ -62,11 +64,13 @@ def train(settings: TrainingSettings, output: Path, *, resume: bool = False, ten
     is_main = accelerator.is_main_process
     run = RunFolder(output)
     if is_main:
-        run.begin(asdict(settings), resume=resume)
-    accelerator.wait_for_everyone()
-
+        run.check(resume)
     set_seed(settings.seed)  # of this process: the base's new rows, if it has any
     model = run.load_model() if run.last_step else start_model(settings)
+    if is_main:
+        run.begin(asdict(settings))  # now that nothing can be wrong with the base
+    accelerator.wait_for_everyone()
+
     _apply(settings, model)
     weights = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
@@ -138,8 +142,12 @@ def start_model(settings: TrainingSettings) -> LindaModel:
 def held_out_sentences(settings: TrainingSettings, corpus: Corpus) -> list[str]:
     """Sentences to validate on: of a file of their own, or the first of the corpus, which training then skips."""
     if settings.validation:
-        return list(itertools.islice(read_sentences(settings.validation), _VALIDATION_SENTENCES))
-    return corpus.hold_out(settings.hold_out)
+        held_out = list(itertools.islice(read_sentences(settings.validation), _VALIDATION_SENTENCES))
+    else:
+        held_out = corpus.hold_out(settings.hold_out)
+    if len(held_out) == 1:
+        raise LindaError("one sentence is held out, but pairs are validated on: give 2 or more, or --hold-out 0")
+    return held_out
 
 
 def pair_sampler(
@@ -239,8 +247,12 @@ def _own_randomness(key: list[int]) -> Iterator[None]:
     """Dropout and noise draw from a stream of (seed, step, part, rank), so that a resumed run repeats them."""
     devices = range(torch.cuda.device_count())
     with torch.random.fork_rng(devices):
-        torch.manual_seed(int.from_bytes(json.dumps(key).encode(), "little") % (2**63))
+        torch.manual_seed(_seed_of(key))
         yield
+
+
+def _seed_of(key: list[int]) -> int:
+    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0])
 
 
 class _Stop:

@@ -25,11 +25,17 @@ class RunFolder:
         self.output = output
         self.folder = output.with_name(output.name + ".training")
 
-    def begin(self, settings: dict[str, Any], resume: bool) -> None:
+    def check(self, resume: bool) -> None:
+        """Whether a run can begin here, or go on."""
+        is_there = self.folder.exists() and any(self.folder.iterdir())
         if resume and not self.last_step:
-            raise LindaError(f"{self.folder} holds no checkpoint to resume from; run without --resume")
-        if not resume and self.folder.exists() and any(self.folder.iterdir()):
-            raise LindaError(f"{self.folder} holds an earlier run; go on with --resume, or remove the folder")
+            first = "remove the folder and " if is_there else ""
+            raise LindaError(f"{self.folder} holds no checkpoint to resume from; {first}run without --resume")
+        if not resume and is_there:
+            go_on = "go on with --resume, or " if self.last_step else ""
+            raise LindaError(f"{self.folder} holds an earlier run; {go_on}remove the folder")
+
+    def begin(self, settings: dict[str, Any]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         with atomic_writer(self.folder / "settings.json") as file:
             file.write(json.dumps(settings, indent=2) + "\n")
