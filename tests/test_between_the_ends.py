@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from linda import interpolator as module
+from linda import between
+from linda.between import Kind
 from linda.decoding import Decoding, Hypothesis
 from linda.interpolator import Interpolator
 from linda.model import LindaModel
@@ -25,7 +26,7 @@ def test_nothing_loops(tiny_model_folder: Path) -> None:
 def test_the_middle_of_long_texts_is_made_longer() -> None:
     states = torch.ones(4, 40, 2)
     mask = torch.arange(40) < torch.tensor([40, 24, 16, 40])[:, None]
-    longer = module._lengthened(states, mask, torch.tensor([0.5, 0.5, 0.5, 1.0]), gain=0.2)
+    longer = between.lengthened(states, mask, torch.tensor([0.5, 0.5, 0.5, 1.0]), gain=0.2)
     assert longer[:, 0, 0].tolist() == pytest.approx([1.2, 1.1, 1.0, 1.0])
 
 
@@ -50,21 +51,32 @@ def test_it_is_longer_between_the_ends_alone_and_never_raw(
 
 
 def test_broken_characters_are_left_out_where_every_text_has_them() -> None:
-    assert module._without_broken("the river \ufffd\ufffd is \ufffdold") == "the river is old"
-    assert module._without_broken("two  spaces stay") == "two  spaces stay"
+    assert between.without_broken("the river \ufffd\ufffd is \ufffdold") == "the river is old"
+    assert between.without_broken("two  spaces stay") == "two  spaces stay"
+
+
+def test_bytes_are_written_only_where_a_text_has_some(copier: Interpolator) -> None:
+    byte = copier.tokens.bytes
+    assert len(byte) == 256
+    plain, rare = ({*copier.tokens.ids(text)} for text in ("the cat sat", "the cat sat 漢"))
+    assert between.kind_of(0.5, "the cat sat", "who is it", plain, byte) == Kind.BETWEEN
+    assert between.kind_of(0.5, "the cat sat 漢", "who is it", rare, byte) == Kind.BETWEEN_WITH_BYTES
+    settings = between.decoding_by_kind(Decoding(withheld=(7,)), byte)
+    assert settings[Kind.BETWEEN].withheld == (7, *byte)
+    assert settings[Kind.BETWEEN_WITH_BYTES].withheld == settings[Kind.END].withheld == (7,)
 
 
 def test_words_are_counted_in_any_script() -> None:
     """Six characters at 0.3 are nearly two: no end."""
-    assert not module._is_an_end(0.3, "東京は大都市", "猫")
-    assert not module._is_an_end(0.3, "the cat sat", "who")
-    assert module._is_an_end(0.1, "the cat sat", "who")
+    assert not between._is_an_end(0.3, "東京は大都市", "猫")
+    assert not between._is_an_end(0.3, "the cat sat", "who")
+    assert between._is_an_end(0.1, "the cat sat", "who")
 
 
 def test_broken_characters_come_last() -> None:
-    assert module._is_unwanted("What is \ufffd?", ())
-    assert module._is_unwanted("The cat  sat", ("the cat sat",))
-    assert not module._is_unwanted("What is é?", ("the cat sat",))
+    assert between.is_unwanted("What is \ufffd?", ())
+    assert between.is_unwanted("The cat  sat", ("the cat sat",))
+    assert not between.is_unwanted("What is é?", ("the cat sat",))
 
 
 class _EngineOfCopies:

@@ -130,6 +130,7 @@ def reference(model: PreTrainedModel, states: torch.Tensor, mask: torch.Tensor, 
         {"beams": 3, "n": 3, "length_penalty": 0.6},
         {"n": 2, "length_penalty": 2.0, "no_repeat_ngram": 2},
         {"length_penalty": -1.0, "max_ratio": 1.0, "max_extra": 2},
+        {"withheld": tuple(range(20, VOCABULARY, 2))},
     ],
     ids=str,
 )

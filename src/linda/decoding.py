@@ -78,6 +78,7 @@ class Decoding:
     Sampling takes no beams; temperature, top-k and top-p act in this order, and only when sampling.
     `n` asks for the n best of the beams, or for n independent samples.
     A text of L̃ mixed states may become at most max_ratio·L̃ + max_extra tokens long, end marker included.
+    `withheld` are token ids that are not written.
     """
 
     beams: int = 4
@@ -90,6 +91,7 @@ class Decoding:
     no_repeat_ngram: int = 0
     max_ratio: float = 1.5
     max_extra: int = 8
+    withheld: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         self._check("beams", self.beams >= 1, "a whole number from 1")
@@ -147,7 +149,7 @@ class Decoding:
             "min_length": 0,
             "min_new_tokens": None,
             "bad_words_ids": None,
-            "suppress_tokens": frame.banned or None,
+            "suppress_tokens": [*frame.banned, *self.withheld] or None,
             "renormalize_logits": True,
             "forced_bos_token_id": frame.forced_first,
             "forced_eos_token_id": frame.ends[0],

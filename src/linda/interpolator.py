@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -23,6 +23,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from linda import engines
+from linda.between import Kind, decoding_by_kind, is_unwanted, kind_of, lengthened, without_broken
 from linda.calibration import calibrated
 from linda.checkpoint import load_config, load_converter, local_folder
 from linda.checks import checked_ratio, checked_text
@@ -31,7 +32,6 @@ from linda.decoding import Decoding
 from linda.engines import Engine, batches
 from linda.errors import LindaError
 from linda.longtext import pair_sentences, split_to_window
-from linda.measures import same_text, words
 from linda.memory import give_back
 from linda.model import LengthConverter, mixed_lengths
 from linda.padding import padded
@@ -48,15 +48,6 @@ _BATCHES_IN_CHUNK = 8
 
 # Encoded texts that are remembered for other pairs and ratios of the same call: 256 MB at 512 numbers a state.
 _REMEMBERED_TOKENS = 2**17
-
-# What bytes become that make no character.
-_BROKEN = "\ufffd"
-
-# Between the ends, no run of so many pieces is written twice.
-_NO_REPEAT = 3
-
-# Tokens of a text that `middle_gain` leaves as it is, and of one that gets all of it.
-_SHORT, _LONG = 16, 32
 
 Row = tuple[str, str, float, int]  # a, b, alpha, seed
 Ids = tuple[int, ...]
@@ -173,16 +164,16 @@ class Interpolator:
         mixed = alpha if raw else calibrated(alpha, self.config.calibration)
         window, ids = self.config.max_length, self.tokens.ids
         ids_a, ids_b = ids(a), ids(b)
-        between = not (copies or _is_an_end(alpha, a, b) or same_text(a, b))
+        kind = Kind.END if copies else kind_of(alpha, a, b, {*ids_a, *ids_b}, self.tokens.bytes)
         if len(ids_a) <= window and len(ids_b) <= window:
-            unwanted = (a, b) if between else ()
-            yield _Job(ids_a, ids_b, mixed, seed, gap="", ends_row=True, between=between, unwanted=unwanted)
+            unwanted = () if kind == Kind.END else (a, b)
+            yield _Job(ids_a, ids_b, mixed, seed, gap="", ends_row=True, kind=kind, unwanted=unwanted)
             return
         sentences_a, sentences_b = (split_to_window(text, lambda part: len(ids(part)), window) for text in (a, b))
         [count] = _mixed_lengths([len(sentences_a)], [len(sentences_b)], [alpha])
         parts = pair_sentences(sentences_a, sentences_b, count, alpha)
         for j, (part, part_seed) in enumerate(zip(parts, row_seeds(seed), strict=False)):
-            yield _Job(ids(part.a), ids(part.b), mixed, part_seed, part.gap, j == count - 1, between)
+            yield _Job(ids(part.a), ids(part.b), mixed, part_seed, part.gap, j == count - 1, kind)
 
     def _stream(
         self,
@@ -220,8 +211,8 @@ class Interpolator:
             [len(job.a) for job in jobs], [len(job.b) for job in jobs], [job.alpha for job in jobs]
         )
         written: list[list[str]] = [[] for _ in jobs]
-        for between, settings in ((False, decoding), (True, _between_the_ends(decoding))):
-            places = [i for i, job in enumerate(jobs) if job.between == between]
+        for kind, settings in decoding_by_kind(decoding, self.tokens.bytes).items():
+            places = [i for i, job in enumerate(jobs) if job.kind == kind]
             for group in batches([lengths[i] for i in places], batch_tokens, decoding.paths):
                 batch = [places[i] for i in group]
                 rows = [jobs[i] for i in batch]
@@ -229,16 +220,16 @@ class Interpolator:
                 states_a, mask_a = padded([states[row.a] for row in rows])
                 states_b, mask_b = padded([states[row.b] for row in rows])
                 mixed, mask = self.converter.mix(states_a, mask_a, states_b, mask_b, alpha)
-                if between:
-                    mixed = _lengthened(mixed, mask, alpha, self.config.middle_gain)
+                if kind != Kind.END:
+                    mixed = lengthened(mixed, mask, alpha, self.config.middle_gain)
                 pieces = [{*row.a, *row.b} for row in rows]
                 hypotheses = self.engine.decode(mixed, mask, settings, [row.seed for row in rows], pieces)
                 for i, found in zip(batch, hypotheses, strict=True):
                     texts = self.tokens.texts([hypothesis.ids for hypothesis in found])
-                    if jobs[i].between:
+                    if kind != Kind.END:
                         # Stable: likelier texts come first, copies and broken characters after all others.
-                        texts.sort(key=lambda text: _is_unwanted(text, jobs[i].unwanted))
-                        texts = [_without_broken(text) for text in texts]
+                        texts.sort(key=lambda text: is_unwanted(text, jobs[i].unwanted))
+                        texts = [without_broken(text) for text in texts]
                     written[i] = texts[: decoding.n]
                 on_progress(sum(row.ends_row for row in rows))
         return written
@@ -254,7 +245,7 @@ class _Job:
     seed: int
     gap: str  # what follows the text in its row
     ends_row: bool
-    between: bool  # whether it is neither to be a copy nor to be written the paper's way
+    kind: Kind
     unwanted: tuple[str, ...] = ()  # texts that must not come out again if there is another
 
 
@@ -311,45 +302,6 @@ def row_seeds(seed: int) -> Iterator[int]:
         raise LindaError(f"seed is {seed}; give a whole number from 0")
     for row in itertools.count():
         yield int(np.random.SeedSequence([seed, row]).generate_state(1)[0])
-
-
-def _is_an_end(alpha: float, a: str, b: str) -> bool:
-    """Whether the ratio is so near to 0 or 1 that less than half a word would change: a copy is then right."""
-    return min(alpha, 1 - alpha) * max(_size(a), _size(b)) < 0.5
-
-
-def _size(text: str) -> int:
-    """Words between spaces; characters, of scripts that have none."""
-    return max(len(text.split()), len(words(text)))
-
-
-def _lengthened(mixed: Tensor, mask: Tensor, alpha: Tensor, gain: float) -> Tensor:
-    """Mixed states (B, L̃, d), made longer by 4α(1−α)·gain in long texts.
-
-    In training with noise in the middle (`middle_noise`) the decoder learns to trust the states little there. The
-    longer they are beside the noise it expects, the more literally it reads them. Long texts, of which it would else
-    lose both, need that; short ones become splices by it.
-    """
-    lengths = mask.sum(dim=1)
-    long = ((lengths - _SHORT) / (_LONG - _SHORT)).clamp(0, 1)  # (B,)
-    return mixed * (1 + gain * 4 * alpha * (1 - alpha) * long).to(mixed.dtype)[:, None, None]
-
-
-def _is_unwanted(text: str, copies: tuple[str, ...]) -> bool:
-    """A copy of one of two texts, or bytes that are no character: a vocabulary with bytes can write anything."""
-    return _BROKEN in text or any(same_text(text, copied) for copied in copies)
-
-
-def _without_broken(text: str) -> str:
-    """Where every beam has such bytes, the likeliest text comes out without them."""
-    return " ".join(text.replace(_BROKEN, "").split()) if _BROKEN in text else text
-
-
-def _between_the_ends(decoding: Decoding) -> Decoding:
-    """More beams to choose from, since a and b may be among the likeliest; and no loops, which beam search is prone to
-    where a model is unsure. At the ends neither holds: a text that repeats itself must come out as it is."""
-    n = decoding.n if decoding.sample else min(decoding.n + 2, decoding.beams)
-    return replace(decoding, n=n, no_repeat_ngram=decoding.no_repeat_ngram or _NO_REPEAT)
 
 
 def _decoding(n: int, settings: dict[str, Any]) -> Decoding:

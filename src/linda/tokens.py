@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,15 @@ class Tokens:
     @classmethod
     def of(cls, model: LindaModel) -> Tokens:
         return cls(getattr(model.tokenizer, "backend_tokenizer", model.tokenizer))
+
+    @cached_property
+    def bytes(self) -> tuple[int, ...]:
+        """The ids of the 256 bytes, of a vocabulary that writes rare characters so; none of any other."""
+        tokenizer = self._tokenizer
+        if not isinstance(tokenizer, Tokenizer):
+            return ()
+        found = (tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in range(256))
+        return tuple(number for number in found if number is not None)
 
     def ids(self, text: str, masked: bool = False) -> tuple[int, ...]:
         """All token ids of a text, however many, end marker included.

@@ -196,7 +196,7 @@ def _begin(paths: Paths, frame: Frame, rows: int, device: torch.device) -> tuple
 def _masked(logits: Tensor, tokens: Tensor, frame: Frame, decoding: Decoding, vocabulary: Vocabulary) -> Tensor:
     """Logits (B, p, V) in 32 bits, without the tokens that must not follow tokens (B, p, t)."""
     logits = logits.float()
-    banned = vocabulary.columns(tokens.new_tensor(frame.banned))
+    banned = vocabulary.columns(tokens.new_tensor([*frame.banned, *decoding.withheld]))
     logits[:, :, banned[banned >= 0]] = -torch.inf
     size = decoding.no_repeat_ngram
     if 0 < size <= tokens.shape[2]:
