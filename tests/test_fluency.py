@@ -47,6 +47,11 @@ def test_loss_sums_over_every_token_the_first_included(language_model):
     assert (loss.tokens, loss.words) == (3, 3)
 
 
+def test_of_a_long_text_only_the_words_that_are_read_count(language_model):
+    (loss,) = language_model.losses(["the cat sat " * 300])
+    assert (loss.tokens, loss.words) == (512, 512)
+
+
 def test_a_text_costs_the_same_in_any_company(language_model):
     texts = ["the cat sat on the mat", "dog", "", "the dog sat"]
     together = language_model.losses(texts)

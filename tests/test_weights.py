@@ -133,7 +133,9 @@ def test_a_foreign_file_is_named(tmp_path: Path) -> None:
     save_file({"w": matrix(2, 2)}, tmp_path / "foreign.safetensors")
     with pytest.raises(LindaError, match=r"foreign\.safetensors holds no weights that LINDA has written"):
         load_weights(tmp_path / "foreign.safetensors")
-    for content in ("[]", "{}", '{"shared": {"a": "b"}, "sinusoids": {}}', '{"shared": {}, "sinusoids": {"a": [1]}}'):
+    shapes = ([1], [1_000_000, 1_000_000], [-2, -2])
+    tables = [json.dumps({"shared": {}, "sinusoids": {"a": shape}}) for shape in shapes]
+    for content in ("[]", "{}", '{"shared": {"a": "b"}, "sinusoids": {}}', *tables):
         save_file({"w": matrix(2, 2)}, tmp_path / "foreign.safetensors", metadata={"linda": content})
         with pytest.raises(LindaError, match=r"foreign\.safetensors"):
             load_weights(tmp_path / "foreign.safetensors")

@@ -87,7 +87,11 @@ class LanguageModel:
                 for row, loss in zip(rows, self._batch_nats([ids[row] for row in rows]), strict=True):
                     nats[row] = loss
                 bar.update(len(rows))
-        return [TextLoss(loss, len(row), len(text.split())) for loss, row, text in zip(nats, ids, texts, strict=True)]
+        return [TextLoss(*row) for row in zip(nats, map(len, ids), map(self._words_read, texts, ids), strict=True)]
+
+    def _words_read(self, text: str, ids: list[int]) -> int:
+        """Words between spaces, of the part of a long text that is read."""
+        return len((text if len(ids) < _LONGEST else self.tokenizer.decode(ids)).split())
 
     @torch.inference_mode()
     def _batch_nats(self, rows: list[list[int]]) -> list[float]:

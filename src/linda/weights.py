@@ -20,6 +20,7 @@ from linda.files.textio import atomic_path
 _METADATA = "linda"  # key of the file's metadata
 _SCALE = ":scales"  # suffix of a quantized matrix's scales; no name of a weight holds a colon
 _LARGEST = 127
+_LARGEST_TABLE = 2**26  # numbers of positions: 65,536 of 1,024
 
 
 def save_weights(state: dict[str, Tensor], path: Path, bits: int) -> None:
@@ -112,6 +113,8 @@ def _is_sinusoidal(tensor: Tensor) -> bool:
 
 def _sinusoids(positions: int, width: int) -> Tensor:
     """Sines in the left half of each row, cosines in the right. (positions, width)"""
+    if not 0 < positions * width <= _LARGEST_TABLE:  # a few bytes of a file must not ask for all the memory
+        raise ValueError(f"a table of {positions} by {width}")
     rates = 10_000.0 ** (torch.arange(0, width, 2, dtype=torch.float64) / width)
     angles = torch.arange(positions, dtype=torch.float64)[:, None] / rates
     return torch.cat([angles.sin(), angles.cos()], dim=1).float()

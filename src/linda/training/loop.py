@@ -192,7 +192,7 @@ def _apply(settings: TrainingSettings, model: LindaModel) -> None:
             # Layers keep their rates as plain numbers (BART's family) or as Dropout modules (T5's).
             if isinstance(module, torch.nn.Dropout):
                 module.p = settings.dropout
-            for name in ("dropout", "activation_dropout", "attention_dropout", "encoder_layerdrop"):
+            for name in ("dropout", "activation_dropout", "attention_dropout"):
                 if isinstance(getattr(module, name, None), float):
                     setattr(module, name, settings.dropout)
     model.train()
