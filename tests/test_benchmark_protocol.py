@@ -41,9 +41,9 @@ def test_full_and_sized() -> None:
     assert [Protocol(shots=5).name, Protocol(train_size=20).name, Protocol().name] == ["5-shot", "20 rows", "full"]
 
 
-def test_a_size_that_no_pool_exceeds_is_full() -> None:
-    assert Protocol(train_size=90).for_pools([90, 20]) == Protocol()
-    assert Protocol(train_size=89).for_pools([90, 20]) == Protocol(train_size=89)
+def test_a_size_that_no_pool_reaches_is_full() -> None:
+    assert Protocol(train_size=91).for_pools([90, 20]) == Protocol()
+    assert Protocol(train_size=90).for_pools([90, 20]) == Protocol(train_size=90)  # a sample of the paper's size
     assert Protocol(shots=5).for_pools([3]) == Protocol(shots=5)
 
 
@@ -68,6 +68,15 @@ def test_a_domain_with_too_few_rows_is_named() -> None:
     few = task(12, domains=True)
     with pytest.raises(LindaError, match="toy, domain 'd0': the class 'b' has 2 rows to draw 3 from"):
         draw(few, split(few, "d0", "test", None).pool, Protocol(shots=3), 0)
+
+
+def test_every_domain_has_its_part_in_validation() -> None:
+    train = rows(60)
+    many = Rows(train.texts, None, train.labels, [f"d{n // 5}" for n in range(60)])  # twelve of five rows
+    for domain in ("d0", "d7"):
+        parts = split(Task("toy", many, {"test": many}), domain, "validation", None)
+        assert {name: len(found) for name, found in parts.tests.items()} == {f"d{n}": 1 for n in range(12)}
+        assert len(parts.pool) == 4
 
 
 def test_validation_is_a_fixed_part_of_training_that_is_not_trained_on() -> None:

@@ -95,8 +95,13 @@ def test_a_train_size_changes_an_experiment_of_shots(tmp_path: Path) -> None:
 
 def test_the_command_is_kept_without_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     long = ",".join(f"linda+per_row={n}" for n in range(1, 40))
-    monkeypatch.setattr("sys.argv", ["linda", "bench", "--data", str(tmp_path), "--methods", long, "--output", "."])
-    assert _command_line() == f"linda bench --data {tmp_path.name} --methods {long} --output ."
+    output = str(tmp_path / "not" / "yet" / "there")
+    arguments = ["bench", "--data", str(tmp_path), "--methods", long, f"--train={tmp_path}", "--output"]
+    monkeypatch.setattr("sys.argv", ["linda", *arguments, output])
+    name = tmp_path.name
+    assert _command_line() == f"linda bench --data {name} --methods {long} --train={name} --output there"
+    monkeypatch.setattr("sys.argv", ["linda", "bench", f"--output={output}"])
+    assert _command_line() == "linda bench --output=there"
 
 
 def test_unseen_label_in_the_test_file(files: Path) -> None:

@@ -338,9 +338,10 @@ class TestFolder:
 
     def test_a_model_that_was_about_to_be_replaced_comes_back(self, model: LindaModel, tmp_path: Path) -> None:
         model.save_pretrained(tmp_path / "model")
-        (tmp_path / "model").rename(tmp_path / "model.old")  # as a kill between two renames leaves it
+        (tmp_path / "model").rename(tmp_path / ".model.replaced")  # as a kill between two renames leaves it
+        (tmp_path / "model.old").mkdir()  # somebody else's
         model.save_pretrained(tmp_path / "model")
-        assert [path.name for path in tmp_path.iterdir()] == ["model"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.old"]
 
     def test_a_base_in_half_precision_is_trained_in_full(self, tiny_base_folder: Path, tmp_path: Path) -> None:
         shutil.copytree(tiny_base_folder, tmp_path / "half")

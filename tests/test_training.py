@@ -189,7 +189,7 @@ def test_every_step_part_and_rank_has_a_seed_of_its_own() -> None:
 
 
 def test_one_held_out_sentence_makes_no_pair(settings: TrainingSettings, tmp_path: Path) -> None:
-    with pytest.raises(LindaError, match="--hold-out 0"):
+    with pytest.raises(LindaError, match="--hold-out 1 takes one sentence"):
         train(_changed(settings, hold_out=1), tmp_path / "model")
 
 

@@ -68,6 +68,9 @@ def save(model: LindaModel, folder: Path, bits: int = 32) -> None:
     """The folder appears, or changes, only when it is whole."""
     from linda.weights import save_weights
 
+    old = folder.with_name(f".{folder.name}.replaced")  # a name that is nobody else's
+    if old.exists() and not folder.exists():
+        old.rename(folder)  # an earlier `save` was killed between two renames
     check_replaceable(folder)
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
@@ -76,7 +79,6 @@ def save(model: LindaModel, folder: Path, bits: int = 32) -> None:
     (part / CONFIG_FILE).write_text(model.config.to_json(), encoding="utf-8")
     save_weights(model.state_dict(), part / WEIGHTS_FILE, bits)
     if folder.exists():
-        old = _old(folder)
         shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)
         part.rename(folder)
@@ -87,18 +89,12 @@ def save(model: LindaModel, folder: Path, bits: int = 32) -> None:
 
 def check_replaceable(folder: Path) -> None:
     """A LINDA model may be replaced, and an empty folder filled; anything else that is there is left alone."""
-    if not folder.exists() and _old(folder).exists():
-        _old(folder).rename(folder)  # the model that was about to be replaced when `save` was killed
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     try:
         LindaConfig.from_json(folder / CONFIG_FILE)
     except LindaError as error:
         raise LindaError(f"{folder} is there and holds no LINDA model; give another folder") from error
-
-
-def _old(folder: Path) -> Path:
-    return folder.with_name(folder.name + ".old")
 
 
 def save_config(config: LindaConfig, folder: Path) -> None:

@@ -106,7 +106,7 @@ def read_examples(
             continue
         for column, cell in zip(text_columns, texts, strict=True):
             if _is_empty(cell):
-                raise LindaError(f"row {row}: {column!r} is empty; fill it in, or skip such rows (--skip-empty)")
+                raise LindaError(f"row {row}: {column!r} is empty; fill it in, or leave such rows out (skip_empty)")
             checked_text(cell, f"row {row}: {column!r}")
         reader.add(value, f"row {row}")
     labels = reader.labels(lambda rows: table.fetch(label, rows))

@@ -65,6 +65,8 @@ def _load(name: str | Path) -> Rewriter:
         with quiet_loading():
             seq2seq = AutoModelForSeq2SeqLM.from_pretrained(name)
             tokenizer = AutoTokenizer.from_pretrained(name)
+    except ImportError as error:  # Marian's own tokenizer is SentencePiece's
+        raise LindaError(f"the translation model {str(name)!r} needs more: pip install 'linda[base]'") from error
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise LindaError(f"the translation model {str(name)!r} cannot be loaded ({reason})") from error

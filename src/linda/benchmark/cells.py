@@ -24,6 +24,7 @@ from linda.benchmark.protocol import Protocol, draw, split
 from linda.benchmark.tasks import Rows, Task, TaskSource
 from linda.checkpoint import CONFIG_FILE
 from linda.classifier import TextClassifier
+from linda.classifier.encoder import DEFAULT_ENCODER, is_default_encoder
 from linda.errors import LindaError
 from linda.files.textio import atomic_writer
 from linda.interpolator import EMBEDDED, engine_for
@@ -54,7 +55,7 @@ class Settings:
     def record(self, method: Method, protocol: Protocol) -> dict[str, Any]:
         """What decides a cell's result, without the places of this machine."""
         shared = asdict(self) | {
-            "encoder": model_name(self.encoder or "all-MiniLM-L6-v2"),
+            "encoder": DEFAULT_ENCODER if is_default_encoder(self.encoder) else model_name(self.encoder),
             "batch_size": self.batch(protocol),
             "epochs": self.rounds(protocol),
         }

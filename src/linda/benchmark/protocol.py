@@ -36,8 +36,8 @@ class Protocol:
         return "full" if self.train_size is None else f"{self.train_size} rows"
 
     def for_pools(self, sizes: Sequence[int]) -> Protocol:
-        """The same for a task with so many training rows (of each domain): a size that none exceeds is full."""
-        is_full = self.train_size is not None and all(size <= self.train_size for size in sizes)
+        """The same for a task with so many training rows (of each domain): a size that none reaches is full."""
+        is_full = self.train_size is not None and all(size < self.train_size for size in sizes)
         return Protocol() if is_full else self
 
     @property
@@ -62,16 +62,26 @@ def split(task: Task, domain: str | None, on: str, test_size: int | None) -> Spl
     """
     pool, tests = task.train, task.tests
     if on == "validation":
-        order = np.random.default_rng(_FIXED).permutation(len(pool))
-        held_out = round(_VALIDATION_SHARE * len(pool))
-        tests = {"test": pool.take(np.sort(order[:held_out]).tolist())}
-        pool = pool.take(np.sort(order[held_out:]).tolist())
+        held_out = _validation_rows(pool)
+        tests = {"test": pool.take(sorted(held_out))}
+        pool = pool.take([row for row in range(len(pool)) if row not in held_out])
     if domain is not None:
         tests = {name: _of_domain(rows, name) for rows in tests.values() for name in sorted(set(rows.domains or ()))}
         if domain not in tests:
             raise LindaError(f"{task.name}: the domain {domain!r} is in the training rows, but not in those to test")
         pool = _of_domain(pool, domain)
     return Split(pool, {name: _at_most(rows, test_size) for name, rows in tests.items()})
+
+
+def _validation_rows(pool: Rows) -> set[int]:
+    """A fifth of the rows; of those of each domain, where there are several."""
+    order = np.random.default_rng(_FIXED).permutation(len(pool)).tolist()
+    domains = pool.domains or [""] * len(pool)
+    held_out: set[int] = set()
+    for domain in sorted(set(domains)):
+        rows = [row for row in order if domains[row] == domain]
+        held_out.update(rows[: max(1, round(_VALIDATION_SHARE * len(rows)))])
+    return held_out
 
 
 def draw(task: Task, pool: Rows, protocol: Protocol, seed: int) -> Rows:

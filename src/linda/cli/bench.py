@@ -38,8 +38,8 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
     "--profile",
     type=click.Choice(["laptop", "paper"]),
     default="laptop",
-    help="laptop: MiniLM, at most 1,000 training (ood: 250 of a domain) and 2,000 test rows. paper: BERT-base and "
-    "all rows.",
+    help="laptop: MiniLM, at most 1,000 training (ood: 250 of a domain) and 2,000 test rows. paper: BERT-base, its "
+    "rows, and its own LINDA too.",
 )
 @click.option("--tasks", help="Tasks by name, as trec-coarse,sst2; an unknown name lists them.")
 @click.option(
@@ -213,6 +213,11 @@ def _positive(value: Any, option: str) -> float:
 
 def _command_line() -> str:
     """As it was typed, but with the last part of each path: the rest is of no use on another machine."""
+    return shlex.join(["linda", *map(_shortened, sys.argv[1:], ["", *sys.argv[1:]])])
+
+
+def _shortened(argument: str, before: str) -> str:
+    option, sign, value = argument.rpartition("=") if argument.startswith("--") else ("", "", argument)
     # Not Path.exists: it fails on a list of methods that is longer than a file name may be.
-    arguments = [Path(part).name or part if os.path.exists(part) else part for part in sys.argv[1:]]  # noqa: PTH110
-    return shlex.join(["linda", *arguments])
+    is_path = os.path.exists(value) or "--output" in (before, option)  # noqa: PTH110
+    return option + sign + (Path(value).name or value) if is_path else argument

@@ -87,7 +87,7 @@ def command(
         "language model": lm and Path(lm).name,
         "standard": standard,
         "engine": interpolator.engine.name,
-        "calibration": interpolator.config.calibration,
+        "calibration": [(round(asked, 4), round(mixed, 4)) for asked, mixed in interpolator.config.calibration],
     }
     requirements = write_report(inspection, output, about, STANDARDS[standard])
     if figures:

@@ -120,11 +120,13 @@ def batches(lengths: Sequence[int], batch_tokens: int, paths: int = 1) -> list[l
     `paths` is the number of texts written side by side for one row (`Decoding.paths`). A row that alone is over
     the budget makes a batch of its own. The longest come first: memory that is too small shows at once.
     """
+    from linda.padding import NARROWEST  # not at the top: torch is slow to import, and `linda --help` needs it not
+
     if batch_tokens < 1:
         raise LindaError(f"batch_tokens={batch_tokens} does not work: give a whole number from 1")
     groups: list[list[int]] = []
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
-        room = batch_tokens // (max(1, lengths[groups[-1][0]]) * paths) if groups else 0
+        room = batch_tokens // (max(NARROWEST, lengths[groups[-1][0]]) * paths) if groups else 0
         if groups and len(groups[-1]) < room:
             groups[-1].append(row)
         else:

@@ -7,7 +7,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
@@ -76,15 +76,14 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         yield part
         _to_disk(part)  # else a power cut could leave the new name with nothing behind it
         part.replace(target)
-        _to_disk(target.parent)
+        with suppress(OSError):  # not every file system knows how, and the file is there
+            _to_disk(target.parent)
     finally:
         part.unlink(missing_ok=True)
 
 
 def _to_disk(path: Path) -> None:
     """Returns when what was written to a file, or the names in a folder, would outlive a power cut."""
-    if path.is_dir() and os.name == "nt":
-        return  # Windows opens no folders
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(descriptor)

@@ -146,7 +146,8 @@ def held_out_sentences(settings: TrainingSettings, corpus: Corpus) -> list[str]:
     else:
         held_out = corpus.hold_out(settings.hold_out)
     if len(held_out) == 1:
-        raise LindaError("one sentence is held out, but pairs are validated on: give 2 or more, or --hold-out 0")
+        where = f"{settings.validation} has" if settings.validation else "--hold-out 1 takes"
+        raise LindaError(f"{where} one sentence, but pairs are validated on: give 2 or more, or none")
     return held_out
 
 
