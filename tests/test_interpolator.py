@@ -299,10 +299,10 @@ def test_an_engine_that_finds_its_limit_gets_smaller_batches(
 
     def shrinking(states, *others) -> list[list[Hypothesis]]:
         sizes.append(len(states))
-        copier.engine.batch_tokens = 16
+        copier.engine.batch_tokens = 64
         return decode(states, *others)
 
-    monkeypatch.setattr(copier.engine, "batch_tokens", 64, raising=False)
+    monkeypatch.setattr(copier.engine, "batch_tokens", 256, raising=False)
     monkeypatch.setattr(copier.engine, "decode", shrinking)
     texts = ["the cat sat"] * 400
     assert copier.mix(texts, texts, 0.5, copies=True) == texts

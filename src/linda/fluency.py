@@ -91,7 +91,7 @@ class LanguageModel:
 
     def _words_read(self, text: str, ids: list[int]) -> int:
         """Words between spaces, of the part of a long text that is read."""
-        return len((text if len(ids) < _LONGEST else self.tokenizer.decode(ids)).split())
+        return len((text if len(ids) < _LONGEST else str(self.tokenizer.decode(ids))).split())
 
     @torch.inference_mode()
     def _batch_nats(self, rows: list[list[int]]) -> list[float]:
