@@ -304,7 +304,7 @@ def test_an_engine_that_finds_its_limit_gets_smaller_batches(
 
     monkeypatch.setattr(copier.engine, "batch_tokens", 256, raising=False)
     monkeypatch.setattr(copier.engine, "decode", shrinking)
-    texts = ["the cat sat"] * 400
+    texts = ["the cat sat"] * 1600
     assert copier.mix(texts, texts, 0.5, copies=True) == texts
     assert sizes[0] == 4
     assert sizes[-1] == 1
