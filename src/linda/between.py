@@ -31,11 +31,11 @@ class Kind(Enum):
     END, BETWEEN, BETWEEN_WITH_BYTES = range(3)
 
 
-def kind_of(alpha: float, a: str, b: str, pieces: Collection[int], byte_pieces: Collection[int]) -> Kind:
+def kind_of(alpha: float, a: str, b: str, pieces: set[int], byte_pieces: Collection[int]) -> Kind:
     """pieces: the token ids of both texts; byte_pieces: those that stand for a byte."""
     if _is_an_end(alpha, a, b) or same_text(a, b):
         return Kind.END
-    return Kind.BETWEEN if set(pieces).isdisjoint(byte_pieces) else Kind.BETWEEN_WITH_BYTES
+    return Kind.BETWEEN if pieces.isdisjoint(byte_pieces) else Kind.BETWEEN_WITH_BYTES
 
 
 def _is_an_end(alpha: float, a: str, b: str) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linda.config import LindaConfig
 from linda.errors import LindaError
+from linda.files.folders import atomic_folder, check_replaceable
 from linda.files.textio import atomic_writer
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
+
+_KIND = "LINDA model"
 
 
 def load(path: str | Path) -> LindaModel:
@@ -68,33 +70,23 @@ def save(model: LindaModel, folder: Path, bits: int = 32) -> None:
     """The folder appears, or changes, only when it is whole."""
     from linda.weights import save_weights
 
-    old = folder.with_name(f".{folder.name}.replaced")  # a name that is nobody else's
-    if old.exists() and not folder.exists():
-        old.rename(folder)  # an earlier `save` was killed between two renames
-    check_replaceable(folder)
-    part = folder.with_name(folder.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    model.tokenizer.save_pretrained(part)
-    (part / CONFIG_FILE).write_text(model.config.to_json(), encoding="utf-8")
-    save_weights(model.state_dict(), part / WEIGHTS_FILE, bits)
-    if folder.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        folder.rename(old)
-        part.rename(folder)
-        shutil.rmtree(old)
-    else:
-        part.rename(folder)
+    with atomic_folder(folder, _KIND, _is_linda_model) as part:
+        model.tokenizer.save_pretrained(part)
+        (part / CONFIG_FILE).write_text(model.config.to_json(), encoding="utf-8")
+        save_weights(model.state_dict(), part / WEIGHTS_FILE, bits)
 
 
-def check_replaceable(folder: Path) -> None:
-    """A LINDA model may be replaced, and an empty folder filled; anything else that is there is left alone."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
+def check_can_save(folder: Path) -> None:
+    """Whether `save` would refuse: asked before hours of work."""
+    check_replaceable(folder, _KIND, _is_linda_model)
+
+
+def _is_linda_model(folder: Path) -> bool:
     try:
         LindaConfig.from_json(folder / CONFIG_FILE)
-    except LindaError as error:
-        raise LindaError(f"{folder} is there and holds no LINDA model; give another folder") from error
+    except LindaError:
+        return False
+    return True
 
 
 def save_config(config: LindaConfig, folder: Path) -> None:

@@ -209,11 +209,8 @@ def _run(augmenter: Augmenter, source: Path, source_format: str, plan: Plan | No
 
 
 def _file_digest(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while part := file.read(2**20):
-            digest.update(part)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _state(model: Any) -> Any:

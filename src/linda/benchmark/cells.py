@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from functools import lru_cache, partial
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -229,7 +229,8 @@ def _hash(folder: Path) -> str:
     digest = sha256()
     for file in sorted([folder / CONFIG_FILE, *folder.glob("*.safetensors"), *folder.glob("*.bin")]):
         if file.is_file():
-            digest.update(file.read_bytes())
+            with file.open("rb") as opened:
+                file_digest(opened, lambda: digest)
     return digest.hexdigest()[:12]
 
 

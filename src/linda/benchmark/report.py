@@ -118,7 +118,7 @@ def _accuracy_cell(results: Results, column: Column, method: str) -> str:
     if found is None:
         return ""
     text = _shown(found)
-    if found.count < max(len(scores) for scores in results.scores[column].values()):
+    if found.count < results.seeds(column):
         return f"{text} ({found.count} seed{'s' * (found.count > 1)})"
     return f"**{text}**" if method in results.best(column) else text
 

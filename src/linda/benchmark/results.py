@@ -69,9 +69,13 @@ class Results:
 
     def best(self, column: Column) -> set[str]:
         """The method with the highest mean, of those with every seed; several where they are equal."""
-        most = max(len(scores) for scores in self.scores[column].values())
-        means = {m: summary(scores).mean for m, scores in self.scores[column].items() if len(scores) == most}
+        whole = self.seeds(column)
+        means = {m: summary(scores).mean for m, scores in self.scores[column].items() if len(scores) == whole}
         return {method for method, found in means.items() if found > max(means.values()) - TIE}
+
+    def seeds(self, column: Column) -> int:
+        """How many the method with the most has."""
+        return max(map(len, self.scores[column].values()))
 
     def rows_tested(self, column: Column) -> int:
         """Of all test domains together, where there are several."""

@@ -69,13 +69,13 @@ def run_grid(cells: Sequence[Cell], settings: Settings, output: Path, workers: i
 
 
 def _results(cells: Sequence[Cell], settings: Settings, folder: Path, workers: int) -> Iterator[dict[str, Any]]:
-    if workers == 1:
+    if workers == 1 or not cells:
         for cell in cells:
             yield _compute(cell, settings, folder)
         return
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
-        max(1, min(workers, len(cells))), mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
+        min(workers, len(cells)), mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
     )
     try:
         for done in as_completed([pool.submit(_compute, cell, settings, folder) for cell in cells]):

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -26,6 +25,7 @@ from torch import Tensor, nn
 from linda.classifier.encoder import SentenceEncoder, find_encoder, known_learning_rate
 from linda.classifier.losses import soft_cross_entropy
 from linda.errors import LindaError
+from linda.files.folders import atomic_folder
 
 _SETTINGS_FILE = "classifier.json"
 _HEAD_FILE = "head.safetensors"
@@ -145,14 +145,7 @@ class TextClassifier:
         """
         from safetensors.torch import save_file
 
-        network, folder = self._fitted(), Path(folder)
-        if folder.exists() and not (folder / _SETTINGS_FILE).is_file() and not _is_empty(folder):
-            raise LindaError(f"{folder} is there and holds no TextClassifier; give another folder")
-        part = folder.with_name(folder.name + ".part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        network.encoder.save_pretrained(part)
-        save_file({name: value.contiguous() for name, value in network.head.state_dict().items()}, part / _HEAD_FILE)
+        network = self._fitted()
         settings = {
             "classes": self.classes_,
             "learning_rate": self.learning_rate,
@@ -163,17 +156,18 @@ class TextClassifier:
             "dropout": self.dropout,
             "max_length": self.max_length,
         }
-        (part / _SETTINGS_FILE).write_text(json.dumps(settings, ensure_ascii=False, indent=2), encoding="utf-8")
-        if folder.exists():
-            shutil.rmtree(folder)
-        part.rename(folder)
+        head = {name: value.contiguous() for name, value in network.head.state_dict().items()}
+        with atomic_folder(Path(folder), "TextClassifier", _is_classifier) as part:
+            network.encoder.save_pretrained(part)
+            save_file(head, part / _HEAD_FILE)
+            (part / _SETTINGS_FILE).write_text(json.dumps(settings, ensure_ascii=False, indent=2), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> TextClassifier:
         from safetensors.torch import load_file
 
         folder = Path(folder)
-        if not (folder / _SETTINGS_FILE).is_file():
+        if not _is_classifier(folder):
             raise LindaError(f"{folder} is not a saved TextClassifier: it has no {_SETTINGS_FILE}")
         settings = json.loads((folder / _SETTINGS_FILE).read_text(encoding="utf-8"))
         classes = settings.pop("classes")
@@ -196,8 +190,8 @@ class TextClassifier:
         return iter(tqdm(updates, desc="fine-tuning", unit="update", disable=None if self.progress else True))
 
 
-def _is_empty(folder: Path) -> bool:
-    return folder.is_dir() and not any(folder.iterdir())
+def _is_classifier(folder: Path) -> bool:
+    return (folder / _SETTINGS_FILE).is_file()
 
 
 class _Network(nn.Module):

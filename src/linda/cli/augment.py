@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from linda.cli.options import engine_option
+from linda.cli.options import engine_option, translate_option
 from linda.errors import LindaError
 
 # The choices stand here too, so that --help needs no heavy import; a test holds them equal.
@@ -39,7 +39,7 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 @click.option("--encoder", metavar="FOLDER", help="Of teacher and nearest partners.  [default: all-MiniLM-L6-v2]")
 @click.option("--method", default="linda", show_default=True, help="linda, eda, ssmba or backtranslation.")
 @click.option("--model", metavar="FOLDER", help="Of the method: what `linda train` wrote.  [default: embedded]")
-@click.option("--translate", nargs=2, metavar="THERE BACK", help="The two translation models of backtranslation.")
+@translate_option
 @engine_option
 @click.option("--keep", multiple=True, type=click.Choice(GATES), help="Open this gate; may be given several times.")
 @click.option("--retries", default=2, show_default=True, type=click.IntRange(0), help="Samples for a dropped row.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linda.cli.options import engine_option
+from linda.cli.options import engine_option, translate_option
 from linda.errors import LindaError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
 @click.option("--model", help="LINDA model: folder or hub name; the embedded one by default.")
 @engine_option
 @click.option("--masked-model", help="Masked language model of ssmba; the LINDA model by default.")
-@click.option("--translate", nargs=2, metavar="THERE BACK", help="The two translation models of backtranslation.")
+@translate_option
 @click.option(
     "--workers",
     type=click.IntRange(min=1),

@@ -11,3 +11,7 @@ engine_option = click.option(
     show_default=True,
     help="What computes the model; auto is the fastest that runs here.",
 )
+
+translate_option = click.option(
+    "--translate", nargs=2, metavar="THERE BACK", help="The two translation models of backtranslation."
+)

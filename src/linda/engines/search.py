@@ -102,10 +102,11 @@ def beam_search(
     logits, tokens = _begin(paths, frame, len(rows), device)
     scores = logits.new_zeros(len(rows), 1)
     ends = torch.tensor(frame.ends, device=device)
+    banned = _banned(frame, decoding, vocabulary, device)
 
     while True:
         length = tokens.shape[2]  # tokens written after this step; the start marker does not count
-        logits = _masked(logits, tokens, frame, decoding, vocabulary)
+        logits = _masked(logits, tokens, banned, decoding, vocabulary)
         scores, parents, columns = _best_continuations(logits, scores, width)
         chosen = vocabulary.tokens(columns)
         ending = torch.isin(chosen, ends)
@@ -155,10 +156,11 @@ def walk(
     logits, tokens = _begin(paths, frame, len(rows), device)
     sums = logits.new_zeros(len(rows))
     choose = _sampler(decoding, seeds, max(limits), device) if decoding.sample else _likeliest
+    banned = _banned(frame, decoding, vocabulary, device)
 
     while True:
         length = tokens.shape[2]
-        logits = _masked(logits, tokens, frame, decoding, vocabulary)
+        logits = _masked(logits, tokens, banned, decoding, vocabulary)
         log_probabilities = logits[:, 0].log_softmax(dim=-1)  # (B, V)
         columns = choose(log_probabilities, rows, length)
         sums = sums + log_probabilities.gather(1, columns[:, None])[:, 0]
@@ -193,11 +195,16 @@ def _begin(paths: Paths, frame: Frame, rows: int, device: torch.device) -> tuple
     return logits, tokens
 
 
-def _masked(logits: Tensor, tokens: Tensor, frame: Frame, decoding: Decoding, vocabulary: Vocabulary) -> Tensor:
+def _banned(frame: Frame, decoding: Decoding, vocabulary: Vocabulary, device: torch.device) -> Tensor:
+    """The columns of the tokens that are never written."""
+    columns = vocabulary.columns(torch.tensor([*frame.banned, *decoding.withheld], dtype=torch.long, device=device))
+    return columns[columns >= 0]
+
+
+def _masked(logits: Tensor, tokens: Tensor, banned: Tensor, decoding: Decoding, vocabulary: Vocabulary) -> Tensor:
     """Logits (B, p, V) in 32 bits, without the tokens that must not follow tokens (B, p, t)."""
     logits = logits.float()
-    banned = vocabulary.columns(tokens.new_tensor([*frame.banned, *decoding.withheld]))
-    logits[:, :, banned[banned >= 0]] = -torch.inf
+    logits[:, :, banned] = -torch.inf
     size = decoding.no_repeat_ngram
     if 0 < size <= tokens.shape[2]:
         ngrams = tokens.unfold(2, size, 1)  # (B, p, t-size+1, size)

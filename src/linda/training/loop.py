@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from linda.checkpoint import check_replaceable
+from linda.checkpoint import check_can_save
 from linda.errors import LindaError
 from linda.model import LindaModel
 from linda.training.corpus import Corpus, PairBatch, PairSampler, read_sentences
@@ -49,7 +49,7 @@ def train(settings: TrainingSettings, output: Path, *, resume: bool = False, ten
     from accelerate import Accelerator
     from accelerate.utils import DistributedDataParallelKwargs, set_seed
 
-    check_replaceable(output)
+    check_can_save(output)
     corpus = Corpus.parse(settings.corpus)
     held_out = held_out_sentences(settings, corpus)
 
