@@ -10,7 +10,7 @@ from linda.benchmark.methods import parse_method
 from linda.benchmark.paper import EXPERIMENTS, FIGURES, find_experiment
 from linda.benchmark.report import write_report
 from linda.benchmark.results import collect
-from linda.benchmark.run import CELLS
+from linda.benchmark.run import CELLS, COMMANDS
 from linda.benchmark.statistics import paired_difference, summary
 from linda.benchmark.tasks import known_tasks
 from linda.errors import LindaError
@@ -62,6 +62,13 @@ def test_differences_are_paired_by_seed() -> None:
     assert not single.is_clear
 
 
+def test_seeds_that_agree_are_no_certainty() -> None:
+    agreeing = paired_difference({0: 60.5, 1: 70.5}, {0: 60.0, 1: 70.0})
+    assert agreeing is not None
+    assert agreeing.margin == 0
+    assert not agreeing.is_clear
+
+
 def test_summary_has_the_sample_deviation() -> None:
     found = summary({0: 1.0, 1: 2.0, 2: 3.0})
     assert (found.mean, found.std, found.count) == (2.0, 1.0, 3)
@@ -101,6 +108,22 @@ def test_advice_joins_the_protocols_of_a_task() -> None:
     assert advise(results) == ["On sst2 (5-shot, 10-shot): linda gains 2.0 ± 0.2 points over vanilla."]
 
 
+def test_advice_says_where_a_method_was_tried_in_part() -> None:
+    ten = several("vanilla", [70.0, 72.0, 80.0], shots=10) + several("eda", [69.0, 73.0, 79.5], shots=10)
+    results = collect(VANILLA + several("eda", [59.0, 63.0, 69.0]) + several("linda", [62.0, 64.1, 71.9]) + ten)
+    assert advise(results) == [
+        "On sst2 (5-shot, 10-shot): linda (5-shot) gains 2.0 ± 0.2 points over vanilla; the others are within noise."
+    ]
+
+
+def test_advice_knows_nothing_of_a_single_seed() -> None:
+    results = collect(VANILLA + several("eda", [59.0, 63.0, 69.0]) + several("linda", [65.0]))
+    assert advise(results) == [
+        "On sst2 (5-shot): nothing helps beyond noise, so do not augment; eda -0.3 is within noise; "
+        "one seed of linda cannot tell a gain from chance."
+    ]
+
+
 def write_cells(folder: Path, cells: list[dict[str, Any]]) -> None:
     (folder / CELLS).mkdir(parents=True)
     for number, content in enumerate(cells):
@@ -109,9 +132,10 @@ def write_cells(folder: Path, cells: list[dict[str, Any]]) -> None:
 
 def test_report_and_csv(tmp_path: Path) -> None:
     write_cells(tmp_path, VANILLA + several("linda", [62.0, 64.1, 71.9]) + several("vanilla", [80.0], shots=10))
-    report = write_report(tmp_path, "linda bench --tasks sst2")
+    (tmp_path / COMMANDS).write_text("linda bench --tasks sst2\n")
+    report = write_report(tmp_path)
     assert "| method | sst2 5-shot | sst2 10-shot |" in report
-    assert "| vanilla | 64.0 ± 5.3 | **80.0** |" in report
+    assert "| vanilla | 64.0 ± 5.3 | **80.0** (1 seed) |" in report
     assert "| linda | **66.0 ± 5.2** |  |" in report
     assert "| linda | **+2.0 ± 0.2** |  |" in report
     assert "| linda | **+2.0 ± 0.2** | 1 of 1 | 1 of 2 |" in report
@@ -125,7 +149,6 @@ def test_report_and_csv(tmp_path: Path) -> None:
     assert rows["10-shot", "vanilla"]["std"] == ""
     for name in ("accuracy.png", "gain.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
-    assert "command: `linda bench --tasks sst2`" in write_report(tmp_path)  # kept for the next report
 
 
 def test_the_papers_figures_do_not_stand_beside_a_search(tmp_path: Path) -> None:
@@ -141,6 +164,13 @@ def test_nor_beside_a_file_of_ones_own(tmp_path: Path) -> None:
     assert "paper" not in write_report(tmp_path)
 
 
+def test_nor_are_full_figures_beside_a_sample(tmp_path: Path) -> None:
+    sample: dict[str, Any] = {"source": "a folder with a sample of the training rows"}
+    full = {"protocol": "full", "shots": None, **sample}
+    write_cells(tmp_path, several("vanilla", [60.0], **sample) + several("vanilla", [90.0], **full))
+    assert "| vanilla | 59.8 ± 6.8 |  |" in write_report(tmp_path)
+
+
 def test_cells_that_cannot_be_compared_have_no_report(tmp_path: Path) -> None:
     longer = {"encoder": "tiny", "on": "test", "epochs": 30}
     write_cells(tmp_path, several("vanilla", [60.0]) + several("eda", [65.0], settings={**longer, "on": "validation"}))
@@ -148,11 +178,23 @@ def test_cells_that_cannot_be_compared_have_no_report(tmp_path: Path) -> None:
         write_report(tmp_path)
 
 
+def test_neither_have_shots_of_different_data_or_a_search_beside_a_result() -> None:
+    def with_settings(shots: int, task: str = "sst2", **changed: Any) -> dict[str, Any]:
+        return cell("vanilla", 0, 60.0, task, shots, settings={"on": "test", "data": "a", "epochs": 30, **changed})
+
+    collect([with_settings(5), with_settings(10, epochs=20), with_settings(5, "imdb", data="b")])
+    with pytest.raises(LindaError, match="sst2 has cells with data a, and others with b"):
+        collect([with_settings(5), with_settings(10, data="b")])
+    with pytest.raises(LindaError, match="the folder has cells with on test, and others with validation"):
+        collect([with_settings(5), with_settings(5, "imdb", on="validation")])
+
+
 def test_fewer_seeds_are_said_and_not_best(tmp_path: Path) -> None:
     write_cells(tmp_path, VANILLA + several("eda", [69.0, 71.0]))
     report = write_report(tmp_path)
     assert "| eda | 70.0 ± 1.4 (2 seeds) |" in report
     assert "| vanilla | **64.0 ± 5.3** |" in report
+    assert "| eda | +9.0 ± 0.0 (2 seeds) | 1 of 1 | 0 of 1 |" in report
 
 
 def test_conditions_are_those_of_the_cells(tmp_path: Path) -> None:
@@ -215,9 +257,14 @@ def test_no_results_and_damaged_ones(tmp_path: Path) -> None:
     with pytest.raises(LindaError, match="there are no results in"):
         write_report(tmp_path)
     (tmp_path / CELLS).mkdir()
-    (tmp_path / CELLS / "a.json").write_text("{")
-    with pytest.raises(LindaError, match=r"a.json is no result of linda bench"):
-        write_report(tmp_path)
+    for content in ("{", "[]", "{}", '{"task": "sst2"}'):
+        (tmp_path / CELLS / "a.json").write_text(content)
+        with pytest.raises(LindaError, match=r"a.json is no result of linda bench"):
+            write_report(tmp_path)
+
+
+def test_methods_of_another_version_come_last() -> None:
+    assert collect(several("magic", [50.0]) + several("eda", [50.0])).methods == ["eda", "magic"]
 
 
 def test_the_papers_figures() -> None:

@@ -111,7 +111,7 @@ def test_a_rerun_computes_only_what_is_missing(
 def test_cells_of_other_settings_are_not_mixed(source: OwnTask, settings: Settings, tmp_path: Path) -> None:
     cells = grid(source, settings, seeds=1)
     run_grid(cells, settings, tmp_path, workers=1)
-    message = r"toy \(4-shot\) has cells with {}, and others with {} .* use another --output"
+    message = r"toy.* has cells with {}, and others with {} .* use another --output"
     with pytest.raises(LindaError, match=message.format("epochs 3", "2")):
         run_grid(cells, replace(settings, epochs=2), tmp_path, workers=1)
     changed = [replace(cells[1], method=replace(cells[1].method, policy=parse_method("eda+weight=0.5").policy))]
@@ -225,3 +225,17 @@ def test_methods_of_a_seed_share_their_teacher(
     assert len(fits) == 3  # one teacher, two students
     run_cell(Cell(source, Protocol(shots=4), parse_method("eda+keep=0.1"), seed=1), with_model)
     assert len(fits) == 5
+
+
+def test_a_long_domain_is_still_a_file_name(source: OwnTask) -> None:
+    cells = [Cell(source, Protocol(shots=4), parse_method("eda"), 0, domain="ü" * 300 + end) for end in "ab"]
+    names = {cell.file_name for cell in cells}
+    assert len(names) == 2
+    assert all(len(name.encode()) < 230 for name in names)
+
+
+def test_settings_are_known_values() -> None:
+    with pytest.raises(LindaError, match="match is 'step'; give steps or epochs"):
+        Settings(match="step")
+    with pytest.raises(LindaError, match="on is 'valid'; give test or validation"):
+        Settings(on="valid")

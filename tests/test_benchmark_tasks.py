@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from linda.benchmark.tasks import NamedTask, OwnTask, known_tasks
+from linda.benchmark.tasks import SAMPLE, NamedTask, OwnTask, known_tasks
 from linda.errors import LindaError
 
 
@@ -66,6 +66,17 @@ def test_movies_are_two_tasks_as_domains(tmp_path: Path) -> None:
     assert task.train.domains == ["sst2"] * 4 + ["imdb"] * 6
 
 
+def test_a_sample_is_said(tmp_path: Path) -> None:
+    for name, test in (("sst2", "validation"), ("imdb", "test")):
+        write_split(tmp_path / name, "train_sample4", reviews(4, text_pair="other"))
+        write_split(tmp_path / name, test, reviews(2, text_pair="other"))
+    task = NamedTask("movies", tmp_path).load()
+    assert task.notes == tuple(f"{name}: train is the sample train_sample4" for name in ("sst2", "imdb"))
+    assert task.source == SAMPLE
+    (tmp_path / "sst2").rename(tmp_path / "mine")
+    assert NamedTask("mine", tmp_path).load().train.pairs == ["other"] * 4
+
+
 def test_pairs_and_two_test_sets(tmp_path: Path) -> None:
     rows = reviews(4, text_pair="other")
     write_split(tmp_path / "mnli", "train", rows)
@@ -114,6 +125,24 @@ def test_without_hub_or_folder(monkeypatch: pytest.MonkeyPatch) -> None:
         NamedTask("rte").load()
     with pytest.raises(LindaError, match=r"'yelp-cuisine' is not on the hub"):
         NamedTask("yelp-cuisine").load()
+
+
+def test_one_odd_value_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    write_split(tmp_path / "mine", "train", [{"text": 911, "label": "a"}, {"text": "café", "label": "b"}])
+    write_split(tmp_path / "mine", "test", reviews(1))
+    with pytest.raises(LindaError, match="row 0: 'text' is 911, not a text"):
+        NamedTask("mine", tmp_path).load()
+    write_split(tmp_path / "mine", "train", [{"text": "x", "label": "1"}, {"text": "y", "label": 1}])
+    with pytest.raises(LindaError, match="row 1: the label 1 is of type int, those before it of type str"):
+        NamedTask("mine", tmp_path).load()
+
+
+@pytest.mark.parametrize("missing", [None, ""])
+def test_every_row_has_a_domain(tmp_path: Path, missing: str | None) -> None:
+    write_split(tmp_path / "mine", "train", [*reviews(2, domain="a"), {"text": "x", "label": "y", "domain": missing}])
+    write_split(tmp_path / "mine", "test", reviews(2, domain="a"))
+    with pytest.raises(LindaError, match="row 2 has no 'domain'"):
+        NamedTask("mine", tmp_path).load()
 
 
 def test_bad_tasks_are_named(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
+import json
 from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -38,6 +40,20 @@ def test_learns_hard_labels(encoder: Path) -> None:
     probabilities = fitted.predict_proba(TEXTS)
     assert probabilities.shape == (6, 2)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+
+
+def test_columns_are_read_by_position_whatever_their_index(encoder: Path) -> None:
+    frame = pd.DataFrame({"text": TEXTS, "pair": TEXTS[::-1], "label": [1, 1, 1, 0, 0, 0], "weight": 1.0})
+    frame = frame.sample(frac=1, random_state=3)
+    columns = [frame[name] for name in ("text", "label", "pair", "weight")]
+    settings = {"seed": 1, "classes": np.array([0, 1])}
+    fitted = classifier(encoder, epochs=2).fit(*columns, **settings)
+    listed = classifier(encoder, epochs=2).fit(*(column.tolist() for column in columns), **settings)
+    np.testing.assert_array_equal(
+        fitted.predict_proba(frame["text"], frame["pair"]),
+        listed.predict_proba(columns[0].tolist(), columns[2].tolist()),
+    )
+    assert json.dumps(fitted.classes_) == "[0, 1]"
 
 
 def test_learns_the_distribution_it_is_given(encoder: Path) -> None:
@@ -174,3 +190,13 @@ def test_known_rates_go_by_name() -> None:
     assert known_learning_rate("some/folder/all-MiniLM-L6-v2") == known_learning_rate(None)
     assert known_learning_rate("google-bert/bert-base-uncased") == 3e-5
     assert known_learning_rate("my-own-encoder") is None
+
+
+def test_a_folder_of_the_default_encoders_name_is_the_folder(
+    encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    classifier(encoder, epochs=1).fit(TEXTS, LABELS).save("all-MiniLM-L6-v2")
+    loaded = TextClassifier.load("all-MiniLM-L6-v2")
+    assert loaded.encoder == "all-MiniLM-L6-v2"
+    assert loaded._fitted().encoder.width == SentenceEncoder.from_pretrained(encoder).width

@@ -37,6 +37,7 @@ def test_anyones_own_data(files: Path, encoder: str) -> None:
     assert "On my (3-shot):" in result.stdout
     assert "report.md" in result.stdout
     assert len(list((files / "out" / "cells").glob("*.json"))) == 4
+    assert (files / "out" / "commands.txt").read_text().count("\n") == 1
     assert {"report.md", "results.csv", "accuracy.png", "gain.png"} <= {file.name for file in (files / "out").iterdir()}
     again = bench(files)  # the report alone
     assert again.exit_code == 0
@@ -72,13 +73,27 @@ def test_bad_input_is_one_line(files: Path, arguments: list[str], message: str) 
     assert result.stderr.count("\n") == 1
 
 
+def test_nothing_is_searched_for_what_cannot_be(files: Path, encoder: str) -> None:
+    for arguments, message in (
+        (["--methods", "vanilla,backtranslation"], "needs two translation models"),
+        (["--shots", "50"], "the class 'neg' has 10 rows to draw 50 from"),
+        (["--shots", "1"], "my (1-shot): no two of the rows drawn have the same label, and linda mixes such rows"),
+    ):
+        result = own(files, "--encoder", encoder, *arguments)
+        assert message in result.stderr
+        assert not (files / "out").exists()
+
+
 def test_bad_tasks_are_one_line(tmp_path: Path) -> None:
     for arguments, message in (
         (["--tasks", "trek"], "there is no task 'trek'; known are trec-coarse"),
         (["--tasks", "sst2", "--data", str(tmp_path)], "'sst2' needs"),
         (["--tasks", "sst2", "--pair", "other"], "--pair names a column of your own files"),
-        (["--methods", "magic"], "there is no method 'magic'"),
-        (["--methods", "eda"], "--methods needs data to compare them on"),
+        (["--methods", "eda"], "--methods needs data: --tasks, --paper, or --train and --test"),
+        (["--seeds", "9"], "--seeds needs data"),
+        (["--paper", "full", "--label", "stars"], "--label names a column of your own files"),
+        (["--tasks", "sst2", "--profile", "paper"], "--profile goes with --paper"),
+        (["--train", "a.csv", "--test", "a.csv", "--data", "."], "--data is the folder of tasks by name"),
         (["--train", "my.csv"], "both --train FILE and --test FILE"),
         ([], "there are no results"),
     ):

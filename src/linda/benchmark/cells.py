@@ -6,11 +6,12 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from functools import lru_cache, partial
 from hashlib import file_digest, sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,7 +21,7 @@ import numpy as np
 from linda.augmentation.labels import LabelName
 from linda.benchmark.machine import describe_machine
 from linda.benchmark.methods import Method, Models, NewRows, make_new_rows
-from linda.benchmark.protocol import Protocol, draw, split
+from linda.benchmark.protocol import ON, Protocol, draw, split
 from linda.benchmark.tasks import Rows, Task, TaskSource
 from linda.checkpoint import CONFIG_FILE
 from linda.classifier import TextClassifier
@@ -30,6 +31,9 @@ from linda.files.textio import atomic_writer
 from linda.interpolator import EMBEDDED, engine_for
 
 MATCH = ("steps", "epochs")
+
+# Of a file's name, in bytes, before its ending: file systems allow 255 for all of it, and a part file has more.
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,11 @@ class Settings:
     test_size: int | None = None
     on: str = "test"
     models: Models = field(default_factory=Models)
+
+    def __post_init__(self) -> None:
+        for name, known in (("match", MATCH), ("on", ON)):
+            if getattr(self, name) not in known:
+                raise LindaError(f"{name} is {getattr(self, name)!r}; give {' or '.join(known)}")
 
     def batch(self, protocol: Protocol) -> int:
         return self.batch_size or (8 if protocol.is_low_resource else 32)
@@ -83,7 +92,10 @@ class Cell:
         """Different for different cells: what no file name may have is written as in an address."""
         protocol = self.protocol.name.replace(" ", "-")
         parts = [self.task.name, self.domain, protocol, self.method.name, f"seed{self.seed}"]
-        return ".".join(re.sub(r"[^\w=:.+-]", _quoted, part) for part in parts if part) + ".json"
+        name = ".".join(re.sub(r"[^\w=:.+-]", _quoted, part) for part in parts if part)
+        if len(name.encode()) > _LONGEST_NAME:
+            name = f"{name.encode()[:_LONGEST_NAME].decode(errors='ignore')}~{sha256(name.encode()).hexdigest()[:12]}"
+        return f"{name}.json"
 
     def record(self, settings: Settings) -> dict[str, Any]:
         """What is known before anything is computed."""
@@ -100,6 +112,7 @@ class Cell:
             "settings": {**settings.record(self.method, self.protocol), "data": task.fingerprint},
             "source": task.source,
             "notes": list(task.notes),
+            "version": version("linda"),
         }
 
 
@@ -156,7 +169,7 @@ def _fit(cell: Cell, settings: Settings, classes: list[LabelName], rows: Rows, n
         learning_rate=settings.learning_rate,
         batch_size=batch,
         updates=settings.rounds(cell.protocol) * math.ceil(counted / batch),
-        mixup=None if new is None else cell.method.mixup,
+        mixup=cell.method.mixup,
         max_length=settings.max_length,
     )
     code = {name: number for number, name in enumerate(classes)}
@@ -192,9 +205,15 @@ def read_cell(folder: Path, cell: Cell) -> dict[str, Any]:
     return _read(folder / cell.file_name)
 
 
+# What a report cannot be made without.
+_FIELDS = ("task", "protocol", "method", "seed", "settings", "policy", "scores")
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(result, dict) or (missing := next((name for name in _FIELDS if name not in result), None)):
+            raise ValueError(f"it has no {missing}" if isinstance(result, dict) else "it is no object")
     except ValueError as error:
         raise LindaError(
             f"{path} is no result of linda bench ({error}); delete it, and it is computed again"
@@ -203,15 +222,24 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def check_comparable(cells: Iterable[dict[str, Any]]) -> None:
-    """Cells that stand in one column must differ in the method alone, or their differences say nothing of it."""
-    known: dict[tuple[str, str, str, str], Any] = {}
+    """Cells of one task must differ in the method alone, or their differences say nothing of it.
+
+    Few rows train in other batches than many; and a search and a result never stand in one folder, whatever the task.
+    """
+    known: dict[tuple[str, ...], Any] = {}
     for cell in cells:
         for owner, settings in (("", cell["settings"]), (cell["method"], cell["policy"] or {})):
             for name, value in settings.items():
-                there = known.setdefault((cell["task"], cell["protocol"], owner, name), value)
+                if name == "on":
+                    place = "the folder"
+                elif name in ("batch_size", "epochs"):
+                    place = f"{cell['task']} ({cell['protocol']})"
+                else:
+                    place = cell["task"]
+                there = known.setdefault((place, owner, name), value)
                 if there != value:
                     raise LindaError(
-                        f"{cell['task']} ({cell['protocol']}) has cells with {name} {there}, and others with {value} "
+                        f"{place} has cells with {name} {there}, and others with {value} "
                         "are asked for or there too; use another --output, or delete those that are not wanted"
                     )
 
@@ -234,10 +262,18 @@ def _hash(folder: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-def check_cells(task: Task, protocols: list[Protocol], settings: Settings, seeds: list[int]) -> None:
+def check_cells(
+    task: Task, protocols: list[Protocol], methods: Sequence[Method], settings: Settings, seeds: Sequence[int]
+) -> None:
     """Draws once what every cell of a task will draw, so that an impossible one is known before hours of work."""
+    pairing = next((m for m in methods if m.augmenter == "linda" and m.policy.partners == "same"), None)
     for domain in task.training_domains:
         parts = split(task, domain, settings.on, settings.test_size)
         for protocol in protocols:
             for seed in seeds:
-                draw(task, parts.pool, protocol, seed)
+                drawn = draw(task, parts.pool, protocol, seed)
+                if pairing is not None and len(set(drawn.labels)) == len(drawn):
+                    raise LindaError(
+                        f"{task.name} ({protocol.name}): no two of the rows drawn have the same label, and "
+                        f"{pairing.name} mixes such rows; ask for more, or for {pairing.name}+partners=any"
+                    )

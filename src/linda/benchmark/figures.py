@@ -49,7 +49,7 @@ def _accuracy(results: Results, axes: Axes) -> None:
             [x + _offset(number, len(results.methods)) for x, _ in found],
             [s.mean for _, s in found],
             yerr=[s.std or 0.0 for _, s in found],
-            fmt="o",
+            fmt=_marker(number),
             capsize=3,
             color=_colour(number),
             label=method,
@@ -66,7 +66,7 @@ def _gain(results: Results, axes: Axes) -> None:
             [x + _offset(number, len(methods)) for x, _ in found],
             [g.mean for _, g in found],
             yerr=[g.margin or 0.0 for _, g in found],
-            fmt="o",
+            fmt=_marker(number + 1),
             capsize=3,
             color=_colour(number + 1),
             label=method,
@@ -88,6 +88,14 @@ def _offset(number: int, count: int) -> float:
     return 0.6 * ((number + 0.5) / count - 0.5)
 
 
+_COLOURS: tuple[tuple[float, ...], ...] = matplotlib.colormaps["tab10"].colors  # type: ignore[attr-defined]
+_MARKERS = "os^Dv"
+
+
 def _colour(number: int) -> tuple[float, ...]:
-    colours: tuple[tuple[float, ...], ...] = matplotlib.colormaps["tab10"].colors  # type: ignore[attr-defined]
-    return colours[number % len(colours)]
+    return _COLOURS[number % len(_COLOURS)]
+
+
+def _marker(number: int) -> str:
+    """Another shape where colours begin again."""
+    return _MARKERS[number // len(_COLOURS) % len(_MARKERS)]

@@ -120,8 +120,6 @@ EXPERIMENTS = {
     ),
 }
 
-PROFILES = ("laptop", "paper")
-
 
 def find_experiment(name: str, profile: str) -> Experiment:
     """`paper` is the paper's; `laptop` what two CPU cores can do in a few hours: a small encoder, fewer rows."""

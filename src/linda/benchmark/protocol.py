@@ -21,6 +21,8 @@ _VALIDATION_SHARE = 0.2
 
 ON = ("test", "validation")
 
+FULL = "full"  # the name of a protocol with every row
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -33,7 +35,7 @@ class Protocol:
     def name(self) -> str:
         if self.shots is not None:
             return f"{self.shots}-shot"
-        return "full" if self.train_size is None else f"{self.train_size} rows"
+        return FULL if self.train_size is None else f"{self.train_size} rows"
 
     def for_pools(self, sizes: Sequence[int]) -> Protocol:
         """The same for a task with so many training rows (of each domain): a size that none reaches is full."""

@@ -11,25 +11,20 @@ from linda.benchmark.advice import advise
 from linda.benchmark.cells import read_cells
 from linda.benchmark.paper import FIGURES, Column
 from linda.benchmark.results import TIE, VANILLA, Results, collect
-from linda.benchmark.run import CELLS
+from linda.benchmark.run import CELLS, COMMANDS
 from linda.benchmark.statistics import Difference, Summary, summary
 from linda.errors import LindaError
 from linda.files.textio import atomic_writer
 
-_COMMANDS = "commands.txt"
 
-
-def write_report(output: Path, command: str | None = None) -> str:
-    """Writes everything that follows from the cells in `output`; returns the report.
-
-    command: the one that computed them; it is kept with those before it.
-    """
+def write_report(output: Path) -> str:
+    """Writes everything that follows from the cells in `output`; returns the report."""
     results = collect(read_cells(output / CELLS))
     if not results.cells:
         raise LindaError(f"there are no results in {output}; name tasks (--tasks, --paper) or files (--train, --test)")
-    commands = _known_commands(output, command)
+    commands = output / COMMANDS
     figures = _write_figures(results, output)
-    report = _report(results, figures, commands)
+    report = _report(results, figures, commands.read_text(encoding="utf-8").splitlines() if commands.exists() else [])
     with atomic_writer(output / "report.md") as file:
         file.write(report)
     with atomic_writer(output / "results.csv") as file:
@@ -37,16 +32,6 @@ def write_report(output: Path, command: str | None = None) -> str:
     with atomic_writer(output / "cells.csv") as file:
         _write_cells(results, file)
     return report
-
-
-def _known_commands(output: Path, command: str | None) -> list[str]:
-    file = output / _COMMANDS
-    known = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    if command is not None and command not in known:
-        known.append(command)
-        with atomic_writer(file) as writer:
-            writer.writelines(f"{line}\n" for line in known)
-    return known
 
 
 def _write_figures(results: Results, output: Path) -> list[str]:
@@ -58,10 +43,10 @@ def _write_figures(results: Results, output: Path) -> list[str]:
 
 
 def _report(results: Results, figures: Sequence[str], commands: Sequence[str]) -> str:
-    seeds = {cell["seed"] for cell in results.cells}
+    seeds = results.all_seeds
     parts = ["# Does augmentation help?", "\n".join(f"- {line}" for line in advise(results))]
     parts += [
-        f"## Accuracy in percent: mean ± standard deviation over {len(seeds)} seed{'s' * (len(seeds) > 1)}",
+        f"## Accuracy in percent: mean ± standard deviation over {seeds} seed{'s' * (seeds > 1)}",
         _table(results, _accuracy_cell) + "\n" + _rows_tested(results),
     ]
     if VANILLA in results.methods and len(results.methods) > 1:
@@ -76,7 +61,7 @@ def _report(results: Results, figures: Sequence[str], commands: Sequence[str]) -
             _table(results, _paper_cell, reported),
         ]
     parts += [_matrix(results, *key) for key in results.matrices]
-    parts += [f"![{name}]({name})" for name in figures]
+    parts += [f"![{name}]({name})" for name in figures] or ["No figures: `pip install 'linda[plot]'`, and report anew."]
     parts.append("## How it was computed\n\n" + "\n".join(f"- {line}" for line in _conditions(results, commands)))
     return "\n\n".join(parts) + "\n"
 
@@ -117,10 +102,13 @@ def _accuracy_cell(results: Results, column: Column, method: str) -> str:
     found = results.summary(column, method)
     if found is None:
         return ""
-    text = _shown(found)
-    if found.count < results.seeds(column):
-        return f"{text} ({found.count} seed{'s' * (found.count > 1)})"
-    return f"**{text}**" if method in results.best(column) else text
+    text = f"**{_shown(found)}**" if method in results.best(column) else _shown(found)
+    return text + _fewer_seeds(found.count, results)
+
+
+def _fewer_seeds(count: int, results: Results) -> str:
+    """What the heading says of all, corrected."""
+    return f" ({count} seed{'s' * (count > 1)})" if count < results.all_seeds else ""
 
 
 def _shown(found: Summary) -> str:
@@ -161,12 +149,13 @@ def _overview(results: Results) -> str:
     total = len(results.columns)
     for method in results.methods:
         gains = {column: gain for column in results.columns if (gain := results.gain(column, method)) is not None}
-        overall = results.gain_over(gains, method) if gains else None
+        overall = results.gain_over(gains, method)
         if method == VANILLA or overall is None:
             continue
         best = sum(results.best(column) == {method} for column in results.columns)
         above = sum(gain.mean >= TIE for gain in gains.values())
-        lines.append([method, _shown_gain(overall), f"{above} of {len(gains)}", f"{best} of {total}"])
+        shown = _shown_gain(overall) + _fewer_seeds(overall.count, results)
+        lines.append([method, shown, f"{above} of {len(gains)}", f"{best} of {total}"])
     return _markdown(lines)
 
 
@@ -254,6 +243,8 @@ def _conditions(results: Results, commands: Sequence[str]) -> list[str]:
         lines.append(
             "tested on a part of the training rows that is not trained on: for choosing settings, not a result"
         )
+    if versions := sorted({cell["version"] for cell in results.cells if "version" in cell}):
+        lines.append(f"linda {' and '.join(versions)}")
     lines += sorted({note for cell in results.cells for note in cell["notes"]})
     return lines
 

@@ -11,8 +11,9 @@ from typing import Any
 from linda.benchmark.cells import check_comparable
 from linda.benchmark.methods import method_names
 from linda.benchmark.paper import FIGURES, Column, Figure
+from linda.benchmark.protocol import FULL
 from linda.benchmark.statistics import Difference, Summary, paired_difference, summary
-from linda.benchmark.tasks import OWN_FILES, known_tasks
+from linda.benchmark.tasks import OWN_FILES, SAMPLE, known_tasks
 
 VANILLA = "vanilla"
 IN_DOMAIN, OUT_OF_DOMAIN = "in domain", "out of domain"
@@ -40,7 +41,8 @@ class Results:
         """Vanilla first, then in the order in which methods are known, each with its variants."""
         known = method_names()
         found = {method for by_method in self.scores.values() for method in by_method}
-        return sorted(found, key=lambda method: (known.index(method.split("+")[0]), method))
+        place = {name: number for number, name in enumerate(known)}
+        return sorted(found, key=lambda method: (place.get(method.split("+")[0], len(known)), method))
 
     def summary(self, column: Column, method: str) -> Summary | None:
         scores = self.scores[column].get(method)
@@ -51,17 +53,20 @@ class Results:
         by_method = self.scores[column]
         return paired_difference(by_method.get(method, {}), by_method.get(VANILLA, {}))
 
+    def columns_with_gain(self, method: str, columns: Iterable[Column]) -> list[Column]:
+        """Those where the method can be compared with vanilla."""
+        return [column for column in columns if self.gain(column, method) is not None]
+
     def gain_over(self, columns: Iterable[Column], method: str) -> Difference | None:
         """Over vanilla on several columns: the mean of a seed's columns is one observation."""
         parts = [self.scores[column] for column in columns]
-        if any(method not in part or VANILLA not in part for part in parts):
-            return None
         return paired_difference(_mean_scores([p[method] for p in parts]), _mean_scores([p[VANILLA] for p in parts]))
 
     def paper(self, column: Column, method: str) -> Figure | None:
-        """What the paper reports, where the column is the paper's: neither a search nor somebody's own file."""
-        is_own = any(cell["task"] == column[0] and cell["source"] == OWN_FILES for cell in self.cells)
-        return None if is_own or self.is_validation else FIGURES.get((column, method))
+        """What the paper reports, where the column is the paper's: neither a search nor other data."""
+        sources = {cell["source"] for cell in self.cells if cell["task"] == column[0]}
+        is_other = OWN_FILES in sources or (SAMPLE in sources and column[1] == FULL)
+        return None if is_other or self.is_validation else FIGURES.get((column, method))
 
     @property
     def is_validation(self) -> bool:
@@ -76,6 +81,11 @@ class Results:
     def seeds(self, column: Column) -> int:
         """How many the method with the most has."""
         return max(map(len, self.scores[column].values()))
+
+    @property
+    def all_seeds(self) -> int:
+        """How many there are in any column."""
+        return len({cell["seed"] for cell in self.cells})
 
     def rows_tested(self, column: Column) -> int:
         """Of all test domains together, where there are several."""

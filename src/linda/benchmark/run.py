@@ -18,8 +18,10 @@ from linda.benchmark.methods import Method, check_model
 from linda.benchmark.protocol import Protocol, split
 from linda.benchmark.tasks import Task, TaskSource
 from linda.errors import LindaError
+from linda.files.textio import atomic_writer
 
 CELLS = "cells"
+COMMANDS = "commands.txt"
 
 
 Plan = Sequence[tuple[TaskSource, Sequence[Protocol]]]  # what is trained on
@@ -31,7 +33,7 @@ def make_grid(plan: Plan, methods: Sequence[Method], seeds: Sequence[int], setti
     for source, protocols in plan:
         task = source.load()
         fitting = [protocol.for_pools(_pool_sizes(task, settings)) for protocol in protocols]
-        check_cells(task, fitting, settings, list(seeds))
+        check_cells(task, fitting, methods, settings, seeds)
         for protocol, seed, domain, method in product(fitting, seeds, task.training_domains, methods):
             grid.append(Cell(source, protocol, method, seed, domain))
     settings.models.check(list(methods))
@@ -44,9 +46,17 @@ def _pool_sizes(task: Task, settings: Settings) -> list[int]:
     return [len(split(task, domain, settings.on, settings.test_size).pool) for domain in task.training_domains]
 
 
-def run_grid(cells: Sequence[Cell], settings: Settings, output: Path, workers: int = 2, progress: bool = True) -> int:
+def run_grid(
+    cells: Sequence[Cell],
+    settings: Settings,
+    output: Path,
+    workers: int = 2,
+    progress: bool = True,
+    command: str | None = None,
+) -> int:
     """Computes what is missing in `output` and says how many cells that was.
 
+    command: the one that asked for them, to be kept with those before it.
     Each of several workers computes on one thread: on small models two cells at a time are faster than one on two
     threads.
     """
@@ -58,6 +68,8 @@ def run_grid(cells: Sequence[Cell], settings: Settings, output: Path, workers: i
     except OSError as error:
         raise LindaError(f"cannot write to {output}: {(error.strerror or str(error)).lower()}") from error
     check_comparable(chain(read_cells(folder), (cell.record(settings) for cell in cells)))
+    if command is not None:
+        _keep_command(output / COMMANDS, command)
     missing = [cell for cell in cells if not (folder / cell.file_name).exists()]
     with tqdm(
         total=len(cells), initial=len(cells) - len(missing), unit="cell", disable=None if progress else True
@@ -66,6 +78,13 @@ def run_grid(cells: Sequence[Cell], settings: Settings, output: Path, workers: i
             bar.set_postfix_str(f"{result['task']} {result['method']} {result['accuracy']:.1f}", refresh=False)
             bar.update()
     return len(missing)
+
+
+def _keep_command(file: Path, command: str) -> None:
+    known = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    if command not in known:
+        with atomic_writer(file) as writer:
+            writer.writelines(f"{line}\n" for line in [*known, command])
 
 
 def _results(cells: Sequence[Cell], settings: Settings, folder: Path, workers: int) -> Iterator[dict[str, Any]]:

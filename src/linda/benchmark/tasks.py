@@ -41,7 +41,7 @@ class Task:
     name: str
     train: Rows
     tests: dict[str, Rows]
-    source: str = "own files"  # or a folder of tasks, or the hub
+    source: str = "own files"  # or a folder of tasks, whole or with a sample to train on, or the hub
     notes: tuple[str, ...] = ()  # what a reader of the table must know
     small_classes: bool = False  # classes with fewer than k rows give what they have
 
@@ -67,6 +67,7 @@ class Task:
 
 
 OWN_FILES = Task.source
+SAMPLE = "a folder with a sample of the training rows"
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,9 @@ def _composed(name: str, data: Path | None) -> Task:
     parts = {part: _load_named(part, data) for part in _COMPOSED[name]}
     train = _joined({part: task.train for part, task in parts.items()})
     test = _joined({part: task.tests["test"] for part, task in parts.items()})
-    return _checked(Task(name, train, {"test": test}, next(iter(parts.values())).source))
+    sources = {task.source for task in parts.values()}
+    notes = tuple(note for task in parts.values() for note in task.notes)
+    return _checked(Task(name, train, {"test": test}, SAMPLE if SAMPLE in sources else sources.pop(), notes))
 
 
 def _joined(parts: Mapping[str, Rows]) -> Rows:
@@ -214,15 +217,15 @@ def _found(folder: Path) -> _Known:
     """A task by the folder's name: its fields tell whether it has pairs and domains."""
     from linda.files.tables import find_format, read_table
 
-    train = _split_file(folder, "train")
+    train = _split_file(folder, "train") or _split_file(folder, "train_sample*")
     fields = read_table(train, find_format(train), [])[0].names if train else []
     pair, domain = (field if field in fields else None for field in ("text_pair", "domain"))
-    test = "test" if _split_file(folder, "test") else "validation"
+    test = "test" if _split_file(folder, "test") or _split_file(folder, "test_sample*") else "validation"
     return _Known(folder.name, {"test": test}, pair=pair, domain=domain)
 
 
 def _from_folder(name: str, folder: Path, known: _Known) -> Task:
-    notes = []
+    notes: list[str] = []
 
     def read(split: str) -> Rows:
         file = _split_file(folder, split)
@@ -233,8 +236,10 @@ def _from_folder(name: str, folder: Path, known: _Known) -> Task:
             raise LindaError(f"the task {name!r} needs {folder / split}.jsonl.gz, which is not there")
         return _read_file(file, "text", known.label, known.pair, known.domain)
 
-    train, tests = read("train"), {test: read(split) for test, split in known.tests.items()}
-    return _checked(Task(name, train, tests, "a folder of tasks", tuple(notes), known.small_classes))
+    train = read("train")
+    source = SAMPLE if notes else "a folder of tasks"
+    tests = {test: read(split) for test, split in known.tests.items()}
+    return _checked(Task(name, train, tests, source, tuple(notes), known.small_classes))
 
 
 def _split_file(folder: Path, split: str) -> Path | None:
@@ -267,20 +272,22 @@ def _hub_rows(name: str, hub: _Hub, split: str) -> Rows:
 
 
 def _read_file(path: Path, text: str, label: str, pair: str | None, domain: str | None) -> Rows:
-    from linda.files.tables import find_format, read_table
+    from linda.files.tables import column_values, find_format, read_table
 
     texts = [column for column in (text, pair, domain) if column is not None]
     schema, batches = read_table(path, find_format(path), texts)
     columns: dict[str, list[Any]] = {column: [] for column in schema.names}
     for batch in batches:
-        for column, values in zip(schema.names, batch.columns, strict=True):
-            columns[column] += values.to_pylist()
+        for column in schema.names:
+            columns[column] += column_values(batch, column)
     # Columns that augmentation writes mean nothing here: a file that was augmented before can be tested on.
     read = {name: values for name, values in columns.items() if name in (text, label, pair) or name not in RECORD}
     try:
         examples = read_examples(ListTable(read), text, label, pair)
         if domain is not None and domain not in columns:
             raise LindaError(f"there is no column {domain!r}; the data has {shown(schema.names)}")
+        if domain is not None:
+            _check_domains(columns[domain], domain)
     except LindaError as error:
         raise LindaError(f"{path}: {error}") from error
     if examples.labels.soft is not None:
@@ -289,6 +296,12 @@ def _read_file(path: Path, text: str, label: str, pair: str | None, domain: str 
     domains = None if domain is None else [str(value) for value in columns[domain]]
     labels = [names[code] for code in examples.labels.codes]
     return Rows(columns[text], None if pair is None else columns[pair], labels, domains)
+
+
+def _check_domains(values: list[Any], column: str) -> None:
+    for number, value in enumerate(values):
+        if value is None or value == "":
+            raise LindaError(f"row {number} has no {column!r}; every row needs a domain")
 
 
 def _checked(task: Task) -> Task:

@@ -55,7 +55,10 @@ def find_encoder(name: str | Path | None = None) -> str:
 
 
 def is_default_encoder(name: str | Path | None) -> bool:
-    return name is None or str(name).lower() in {DEFAULT_ENCODER.lower(), "all-minilm-l6-v2"}
+    """By its name; a folder of that name is a folder."""
+    if name is None:
+        return True
+    return str(name).lower() in {DEFAULT_ENCODER.lower(), "all-minilm-l6-v2"} and not Path(name).is_dir()
 
 
 def known_learning_rate(encoder: str | Path | None) -> float | None:
@@ -94,6 +97,8 @@ class SentenceEncoder(nn.Module):
             ) from error
         if model.config.is_encoder_decoder:
             raise LindaError(f"{source!r} is an encoder-decoder; give an encoder (BERT, MPNet, MiniLM …)")
+        if tokenizer.pad_token_id is None:
+            raise LindaError(f"{source!r} has no token for padding; give an encoder (BERT, MPNet, MiniLM …)")
         limit = getattr(model.config, "max_position_embeddings", max_length)
         return cls(model, tokenizer, min(max_length, limit, tokenizer.model_max_length))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -87,6 +87,7 @@ class TextClassifier:
         weights: how much each row counts in the loss, beside the others of its minibatch.
         classes: all classes there are, in order; needed with distributions, and where rows show only some.
         """
+        texts, pairs, weights = _by_position(texts), _by_position(pairs), _by_position(weights)
         targets, self.classes_ = _as_distributions(labels, classes)
         _check_rows(texts, pairs, len(targets), weights)
         loss_weights = torch.ones(len(texts)) if weights is None else torch.tensor(weights, dtype=torch.float32)
@@ -95,7 +96,7 @@ class TextClassifier:
             network = _Network(encoder, len(self.classes_), self.dropout)
             network.initialize(torch.Generator().manual_seed(seed))
             network.to(self.device).train()
-            with encoder.narrowed(chain(texts, pairs or ())):
+            with encoder.narrowed(chain(texts, () if pairs is None else pairs)):
                 self._train(network, texts, pairs, targets, loss_weights, seed)
         self._network = network.eval()
         return self
@@ -130,6 +131,7 @@ class TextClassifier:
     def predict_proba(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
         """The probability (N, C) of each of `classes_` for each text."""
         network = self._fitted()
+        texts, pairs = _by_position(texts), _by_position(pairs)
         _check_rows(texts, pairs, len(texts), None)
         rows = network.encoder.tokenize(texts, pairs)
         return np.asarray(network.logits(network.encoder(rows)).softmax(dim=-1).cpu().numpy())
@@ -225,14 +227,24 @@ def _as_distributions(labels: Sequence[Any] | np.ndarray, classes: Sequence[Any]
         if wrong.any():
             row = int(wrong.argmax())
             raise LindaError(f"label {row} is no distribution: {array[row].tolist()} must be ≥ 0 and sum to 1")
-        return torch.tensor(array, dtype=torch.float32), list(classes)
-    names = [label.item() if isinstance(label, np.generic) else label for label in labels]
-    known = sorted(set(names)) if classes is None else list(classes)
+        return torch.tensor(array, dtype=torch.float32), _plain(classes)
+    names = _plain(labels)
+    known = sorted(set(names)) if classes is None else _plain(classes)
     column: dict[Hashable, int] = {name: number for number, name in enumerate(known)}
     unknown = next((name for name in names if name not in column), None)
     if unknown is not None:
         raise LindaError(f"the label {unknown!r} is none of the classes {known}")
     return torch.eye(len(known))[[column[name] for name in names]], known
+
+
+def _plain(values: Iterable[Any]) -> list[Any]:
+    """Python's own values for numpy's: they are saved as JSON."""
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
+
+
+def _by_position(column: Any) -> Any:
+    """A numpy or pandas column as a list: rows are taken by place, and pandas' [] looks for its index instead."""
+    return column.tolist() if hasattr(column, "tolist") else column
 
 
 def _check_rows(

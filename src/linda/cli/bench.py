@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from linda.cli.options import engine_option, translate_option
 from linda.errors import LindaError
@@ -77,7 +79,8 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
     default=2,
     help="Cells computed at a time, one thread each; a single one has all threads.",
 )
-def command(output: Path, **given: Any) -> None:
+@click.pass_context
+def command(context: click.Context, /, output: Path, **given: Any) -> None:
     """Compare augmentation methods: the same rows, seeds and number of updates for each.
 
     \b
@@ -92,18 +95,36 @@ def command(output: Path, **given: Any) -> None:
     from linda.benchmark.run import make_grid, run_grid
 
     command_line = _command_line()  # before hours of work, in which files may come and go
+    _check_needed(context, given)
     experiment = _experiment(given)
     methods = [parse_method(name) for name in _listed(given["methods"]) or _default_methods(given, experiment)]
     plan = [(task, _protocols(given, experiment, task.name)) for task in _tasks(given, experiment)]
     if plan:
-        settings = _settings(given, experiment, plan, output)
-        cells = make_grid(plan, methods, range(given["seeds"]), settings)
-        run_grid(cells, settings, output, given["workers"])
-    elif given["methods"]:
-        raise LindaError("--methods needs data to compare them on: --tasks, --paper, or --train and --test")
-    report = write_report(output, command_line if plan else None)
+        settings = _settings(given, experiment)
+        cells = make_grid(plan, methods, range(given["seeds"]), settings)  # before a search: it finds what cannot be
+        settings = replace(settings, learning_rate=_learning_rate(given, plan, settings, output))
+        run_grid(cells, settings, output, given["workers"], command=command_line)
+    report = write_report(output)
     click.echo(report.split("\n## ")[0].strip())
     click.echo(f"\nTables and figures: {output / 'report.md'}")
+
+
+def _check_needed(context: click.Context, given: dict[str, Any]) -> None:
+    """An option that would do nothing is an error: whoever gives it expects something."""
+    asked = {name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    has_files, has_tasks = bool(asked & {"train", "test"}), bool(asked & {"tasks", "paper"})
+    if not has_files and not has_tasks and (idle := sorted(asked - {"workers"})):
+        raise LindaError(f"{_option(idle[0])} needs data: --tasks, --paper, or --train and --test")
+    if not has_files and (own := sorted(asked & {"text", "label", "pair", "domain"})):
+        raise LindaError(f"{_option(own[0])} names a column of your own files (--train, --test); tasks know theirs")
+    if has_files and "data" in asked:
+        raise LindaError("--data is the folder of tasks by name (--tasks, --paper), not of your own files")
+    if "profile" in asked and "paper" not in asked:
+        raise LindaError("--profile goes with --paper: one of the paper's experiments")
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def _experiment(given: dict[str, Any]) -> Experiment | None:
@@ -117,8 +138,6 @@ def _tasks(given: dict[str, Any], experiment: Experiment | None) -> list[TaskSou
 
     names = _listed(given["tasks"]) or (list(experiment.tasks) if experiment else [])
     if given["train"] is None and given["test"] is None:
-        if own := [option for option in ("pair", "domain") if given[option] is not None]:
-            raise LindaError(f"--{own[0]} names a column of your own files (--train, --test); tasks know theirs")
         return [NamedTask(name, given["data"], given["small_classes"]) for name in names]
     if given["train"] is None or given["test"] is None:
         raise LindaError("your own data needs both --train FILE and --test FILE")
@@ -149,17 +168,10 @@ def _protocols(given: dict[str, Any], experiment: Experiment | None, task: str) 
     ]
 
 
-def _settings(
-    given: dict[str, Any],
-    experiment: Experiment | None,
-    plan: Plan,
-    output: Path,
-) -> Settings:
-    from dataclasses import replace
-
+def _settings(given: dict[str, Any], experiment: Experiment | None) -> Settings:
+    """All but the learning rate."""
     from linda.benchmark.cells import Settings
     from linda.benchmark.methods import Models
-    from linda.classifier.encoder import known_learning_rate
 
     there, back = given["translate"] or (None, None)
     preset = {name: getattr(experiment, name) for name in ("encoder", "max_length", "match", "test_size") if experiment}
@@ -169,13 +181,19 @@ def _settings(
         if given[name] is not None
     }
     models = Models(given["model"], given["masked_model"], there, back, given["engine"])
-    settings = Settings(**{**preset, **chosen}, models=models)
+    return Settings(**{**preset, **chosen}, models=models)
+
+
+def _learning_rate(given: dict[str, Any], plan: Plan, settings: Settings, output: Path) -> float:
+    """As given, or the encoder's own, or searched."""
+    from linda.classifier.encoder import known_learning_rate
+
     rate = given["learning_rate"]
     if rate is None:
         rate = known_learning_rate(settings.encoder) or "search"
     if rate == "search":
-        rate = _searched_rate(plan, settings, output, given["workers"])
-    return replace(settings, learning_rate=_positive(rate, "--learning-rate"))
+        return _searched_rate(plan, settings, output, given["workers"])
+    return _positive(rate, "--learning-rate")
 
 
 def _searched_rate(plan: Plan, settings: Settings, output: Path, workers: int) -> float:

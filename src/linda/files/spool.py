@@ -4,14 +4,13 @@ Blocks are small and read through ordinary file access: a look at one row reads 
 mapped.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from linda.files.tables import BLOCK, is_json
+from linda.files.tables import BLOCK, column_values
 from linda.files.textio import atomic_path
 
 _SPOOL_BLOCK = 64  # rows that are read for the sake of one
@@ -50,14 +49,14 @@ class Spool:
     def fetch(self, column: str, rows: Sequence[int]) -> list[Any]:
         reader = self._reader((column,))
         numbers = {row // _SPOOL_BLOCK for row in rows}
-        blocks = {number: self._values(reader.get_batch(number), column) for number in numbers}
+        blocks = {number: column_values(reader.get_batch(number), column) for number in numbers}
         return [blocks[row // _SPOOL_BLOCK][row % _SPOOL_BLOCK] for row in rows]
 
     def scan(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         reader = self._reader(tuple(columns))
         for number in range(self._blocks):
             batch = reader.get_batch(number)
-            yield from zip(*(self._values(batch, column) for column in columns), strict=True)
+            yield from zip(*(column_values(batch, column) for column in columns), strict=True)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All columns of all rows, in blocks of a size that is good to write."""
@@ -66,12 +65,6 @@ class Spool:
         for start in range(0, self._blocks, step):
             numbers = range(start, min(start + step, self._blocks))
             yield pa.concat_batches([reader.get_batch(number) for number in numbers])
-
-    def _values(self, batch: pa.RecordBatch, column: str) -> list[Any]:
-        values: list[Any] = batch.column(column).to_pylist()
-        if is_json(self.schema.field(column)):
-            return [None if value is None else json.loads(value) for value in values]
-        return values
 
     def _reader(self, columns: tuple[str, ...]) -> Any:
         """Reads these columns alone, or all for none. A block's other columns are not touched."""

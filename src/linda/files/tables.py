@@ -124,6 +124,14 @@ def is_json(field: pa.Field) -> bool:
     return bool(field.metadata) and field.metadata.get(b"linda") == b"json"
 
 
+def column_values(batch: pa.RecordBatch, name: str) -> list[Any]:
+    """As Python values; those of a column of several types are read from the JSON that they come as."""
+    values: list[Any] = batch.column(name).to_pylist()
+    if is_json(batch.schema.field(name)):
+        return [None if value is None else json.loads(value) for value in values]
+    return values
+
+
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 # How the cells of a CSV column become values …
