@@ -13,6 +13,7 @@ import psutil
 import pytest
 from click.testing import CliRunner, Result
 
+from linda import augmenters
 from linda.augmentation import Augmenter, gates, labels, plan
 from linda.augmentation.file_run import augment_file
 from linda.cli import augment as cli
@@ -41,6 +42,8 @@ def test_the_choices_of_the_help_are_those_of_the_library() -> None:
     assert cli.LABELS == labels.MODES
     assert list(cli.GATES) == gates.Gates.names()
     assert cli.FORMATS == tables.FORMATS
+    one_at_a_time = [name for name in augmenters.names() if not augmenters.find(name).needs_partner]
+    assert sorted(cli._CHANGE_ONE) == sorted(one_at_a_time)
 
 
 def test_every_default_is_the_librarys() -> None:
@@ -72,7 +75,7 @@ def test_the_summary_names_the_engine(folder: Path, tiny_model_folder: Path, met
 def test_a_method_without_an_engine_takes_none(folder: Path) -> None:
     result = call("in.csv", "--output", "out.jsonl", *QUICK, "--engine", "torch")
     assert result.exit_code == 2
-    assert "'eda' cannot be set up so: got an unexpected keyword argument 'engine'" in result.stderr
+    assert "--engine would do nothing here: eda has no such model" in result.stderr
 
 
 def test_gates_can_be_opened(folder: Path) -> None:
@@ -110,7 +113,16 @@ def test_the_plan_is_printed_saved_and_followed(folder: Path) -> None:
         (GOOD, ["--output", "nowhere/out.csv"], "does not exist"),
         (GOOD, ["--output", "/proc/out.csv"], "cannot write"),
         (GOOD, ["--output", "out.doc"], "does not tell the format"),
-        (GOOD, ["--ratio", "2"], "'2' is no ratio"),
+        (GOOD, ["--method", "linda", "--ratio", "2"], "'2' is no ratio"),
+        (GOOD, ["--ratio", "0.5"], "--ratio would do nothing here: eda mixes no two texts"),
+        (GOOD, ["--plan", "plan.csv", "--total", "3"], "--total would do nothing here: the plan says it already"),
+        (GOOD, ["--teacher", "nowhere"], "--teacher would do nothing here: it gives --labels predicted"),
+        (GOOD, ["--temperature", "2"], "--temperature would do nothing here"),
+        (GOOD, ["--encoder", "nowhere"], "--encoder would do nothing here"),
+        (GOOD, ["--save-plan", "in.csv"], "in.csv and in.csv are the same file"),
+        (GOOD, ["--save-plan", "out.csv"], "out.csv and out.csv are the same file"),
+        (GOOD, ["--save-plan", "-", "--output", "-"], "would be one stream"),
+        ("text,label\na\0b,0\nc d,1\n", [], "row 0: 'text' holds a NUL character at position 2"),
         (GOOD, ["--labels", "sharpened", "--temperature", "0"], "above 0"),
         (GOOD, ["--method", "magic"], "no augmenter 'magic'"),
         (GOOD, ["--method", "linda", "--model", "nowhere"], "nowhere"),
@@ -166,6 +178,13 @@ def test_one_class_is_allowed_with_a_warning(folder: Path) -> None:
     result = call("in.csv", "--output", "out.csv", *QUICK)
     assert result.exit_code == 0
     assert "linda: all rows have the label 0" in result.stderr
+
+
+def test_a_row_alone_in_its_label_is_told(folder: Path, tiny_model_folder: Path) -> None:
+    (folder / "in.csv").write_text(GOOD + "alone,2\n")
+    arguments = ("in.csv", "--output", "out.csv")
+    assert "1 rows are alone in their label" in call(*arguments, "--model", str(tiny_model_folder)).stderr
+    assert "alone in their label" not in call(*arguments, *QUICK).stderr
 
 
 def test_rows_without_text_can_be_skipped(folder: Path) -> None:

@@ -73,7 +73,7 @@ def test_rows_come_before_the_file_is_read_to_its_end(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("p.tsv", "a\tc\nx\ty\n", "no column 'b' in the first line (found 'a', 'c')"),
-        ("p.csv", "", "no column 'a' in the first line (found none)"),
+        ("p.csv", "", "is empty; its first line must name the columns"),
         ("p.tsv", "a\tb\nx\n", "p.tsv, line 2 (row 0): 1 columns, expected 2"),
         ("p.csv", 'a,b\nx,y\n"never closed,y\n', "p.csv, line 3 (row 1): unexpected end of data"),
         ("p.jsonl", '{"a": "x", "b": "y"}\n{"a": "x"}\n', "p.jsonl, line 2 (row 1): no 'b'"),

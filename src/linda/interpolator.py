@@ -335,7 +335,7 @@ def find_device(name: str) -> torch.device:
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
-        raise LindaError(f"device {name!r} cannot be used here; give cpu, cuda or auto") from error
+        raise LindaError(f"device {name!r} cannot be used here; give cpu, auto or one that is there") from error
 
 
 def _chunks(jobs: Iterable[_Job], tokens: int) -> Iterator[list[_Job]]:

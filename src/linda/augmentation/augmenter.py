@@ -110,7 +110,7 @@ class Augmenter:
                 raise LindaError(f'the DatasetDict has no split "train", only {", ".join(data)}; give one Dataset')
             return type(data)({**data, "train": self.augment(data["train"], plan)})
         examples = self.examples(as_table(data), known_classes(data, self.label))
-        for note in examples.notes:
+        for note in self.notes(examples, plan):
             warnings.warn(note, stacklevel=2)
         begun = time.monotonic()
         new, tally = self._new_columns(examples, self.plan(examples) if plan is None else plan)
@@ -145,6 +145,13 @@ class Augmenter:
             raise LindaError("the data has a column 'weight' already, which the new rows need; drop or rename it")
         classes = classes if self.classes is None else self.classes
         return read_examples(table, self.text, self.label, self.pair, skip_empty=self.skip_empty, classes=classes)
+
+    def notes(self, examples: Examples, plan: Plan | None) -> Iterator[str]:
+        """What the user should know of these rows before new ones are made. plan: if it was given, not drawn."""
+        yield from examples.notes
+        alone = sum(count == 1 for count in examples.labels.counts().values())
+        if alone and plan is None and self.mixes and self.partners == "same":
+            yield f"{alone:,} rows are alone in their label and get no new row; --partners any mixes them with others"
 
     def plan(self, examples: Examples, first: int = 0, neighbours: np.ndarray | None = None) -> Plan:
         """neighbours: of partners `nearest`, if they are known already."""

@@ -106,7 +106,9 @@ def read_examples(
             continue
         for column, cell in zip(text_columns, texts, strict=True):
             if _is_empty(cell):
-                raise LindaError(f"row {row}: {column!r} is empty; fill it in, or leave such rows out (skip_empty)")
+                raise LindaError(
+                    f"row {row}: {column!r} is empty; fill it in, or leave such rows out (skip_empty, --skip-empty)"
+                )
             checked_text(cell, f"row {row}: {column!r}")
         reader.add(value, f"row {row}")
     labels = reader.labels(lambda rows: table.fetch(label, rows))
@@ -134,7 +136,7 @@ def _notes(labels: Labels) -> Iterator[str]:
         yield f"{skipped:,} rows without text are skipped"
     present = [name for name, count in labels.counts().items() if count]
     if len(present) == 1:
-        yield f"all rows have the label {present[0]!r}: new labels cannot lie between classes"
+        yield f"all rows have the label {present[0]!r}: there is nothing to tell apart, in old rows or new"
 
 
 def _is_empty(value: Any) -> bool:

@@ -30,7 +30,7 @@ from linda.augmentation.summary import Summary
 from linda.errors import LindaError
 from linda.files.spool import Spool, write_spool
 from linda.files.tables import check_writable, find_format, read_table
-from linda.files.textio import atomic_path, display_name
+from linda.files.textio import atomic_path, check_other_file, display_name
 
 # Settings that say how a run works, not what it makes: they may change when it goes on.
 _FREE = ("batch_size", "workers", "progress")
@@ -66,7 +66,7 @@ def augment_file(
         with _journal(output, run, resume=resume, restart=restart) as journal:
             spool = spooled(augmenter, path, source_format, journal.input, display_name(source))
             examples = examples_of(augmenter, spool, display_name(source))
-            for note in examples.notes:
+            for note in augmenter.notes(examples, plan):
                 on_note(note)
             if plan is None:
                 plan = augmenter.plan(examples, neighbours=_neighbours(augmenter, examples, journal))
@@ -138,8 +138,7 @@ def _check_output(source: str | Path, output: str | Path, needs_journal: bool) -
         raise LindaError(f"cannot write {output}: it is a folder; give a file name")
     if not path.resolve().parent.is_dir():
         raise LindaError(f"cannot write {output}: the folder {path.resolve().parent} does not exist; make it first")
-    if str(source) != "-" and path.exists() and Path(source).exists() and path.samefile(source):
-        raise LindaError(f"input and output are the same file, {source}; give the output another name")
+    check_other_file(source, output)
 
 
 def _check_values(spool: Spool, output_format: str) -> None:

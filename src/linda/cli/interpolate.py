@@ -6,6 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -14,7 +15,7 @@ from linda.checks import checked_ratio, checked_text
 from linda.cli.options import engine_option
 from linda.errors import LindaError
 from linda.files.pairfile import PairRow, read_pairs
-from linda.files.textio import atomic_writer
+from linda.files.textio import atomic_writer, check_other_file
 
 if TYPE_CHECKING:
     from linda.interpolator import Interpolator
@@ -66,7 +67,7 @@ def command(
       linda interpolate "The film was great." "The food was cold." --alpha 0.7
     The way from B to A in five steps, a ratio and its text per line:
       linda interpolate "The film was great." "The food was cold." --ladder 5
-    Ten different texts from half-way:
+    Ten random draws from half-way, of which some may be alike:
       linda interpolate "The film was great." "The food was cold." --sample --n 10
     A file of pairs, however large, each at two ratios:
       linda interpolate --pairs pairs.tsv --alpha 0.3,0.7 --output mixed.jsonl
@@ -81,6 +82,7 @@ def command(
     from linda.decoding import Decoding
 
     ratios = _ratios(alpha, ladder)
+    _check_output(output, pairs)
     rows = _pair_rows(a, b, pairs)
     Decoding(**decoding)
 
@@ -100,6 +102,15 @@ def command(
                     file.write(f"{ratio:.4g}\t{text}\n")
                 else:
                     file.write(f"{text}\n")
+
+
+def _check_output(output: str | None, pairs: str | None) -> None:
+    if output is None:
+        return
+    if Path(output).suffix.lower() in (".csv", ".tsv", ".parquet"):
+        raise LindaError(f"--output {output} would hold JSON lines; let its name end in .jsonl")
+    if pairs is not None:
+        check_other_file(pairs, output)
 
 
 def _ratios(alpha: str | None, ladder: int | None) -> list[float]:

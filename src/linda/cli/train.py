@@ -93,8 +93,8 @@ def command(
     accelerate launch --multi-gpu -m linda train wiki.txt.xz --preset paper --output linda-bart-large
     torchrun --nproc-per-node 2 -m linda train wiki.txt.xz --base my-base --output my-model  (two CPU processes)
 
-    Ctrl-C saves a checkpoint; the same command with --resume goes on as if never stopped. The log, the settings and
-    the checkpoints are in OUTPUT.training, the model is in OUTPUT.
+    Ctrl-C saves a checkpoint; `linda train --output OUTPUT --resume` goes on as if never stopped. The log, the settings
+    and the checkpoints are in OUTPUT.training, the model is in OUTPUT.
     """
     from linda.training import PRESETS, resumed_settings, train
 

@@ -43,12 +43,12 @@ def _separated_rows(reader: Any, name: str, needed: Sequence[str]) -> Iterator[R
 
 
 def _check_header(header: list[str], name: str, needed: Sequence[str]) -> None:
-    found = ", ".join(map(repr, header)) or "none"
+    if not header:
+        raise LindaError(f"{name} is empty; its first line must name the columns")
+    found = ", ".join(map(repr, header))
     for column in needed:
         if column not in header:
             raise LindaError(f"{name}: no column {column!r} in the first line (found {found}); name it there")
-    if not header:
-        raise LindaError(f"{name} is empty; its first line must name the columns")
     doubled = [column for column in header if header.count(column) > 1]
     if doubled:
         raise LindaError(f"{name}: the column {doubled[0]!r} is there twice; rename one")

@@ -142,3 +142,12 @@ def _decoded(line: bytes, name: str, number: int) -> str:
 
 def _cannot(verb: str, name: str, error: OSError) -> str:
     return f"cannot {verb} {name}: {(error.strerror or str(error)).lower()}"
+
+
+def check_other_file(one: str | Path, other: str | Path) -> None:
+    """Two files of a run must not be one: what is written would replace what is read, or written besides."""
+    if "-" in (str(one), str(other)):
+        return
+    first, second = Path(one), Path(other)
+    if first.resolve() == second.resolve() or (first.exists() and second.exists() and first.samefile(second)):
+        raise LindaError(f"{one} and {other} are the same file; give one of them another name")
