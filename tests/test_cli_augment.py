@@ -122,7 +122,6 @@ def test_the_plan_is_printed_saved_and_followed(folder: Path) -> None:
         (GOOD, ["--save-plan", "in.csv"], "in.csv and in.csv are the same file"),
         (GOOD, ["--save-plan", "out.csv"], "out.csv and out.csv are the same file"),
         (GOOD, ["--save-plan", "-", "--output", "-"], "would be one stream"),
-        ("text,label\na\0b,0\nc d,1\n", [], "row 0: 'text' holds a NUL character at position 2"),
         (GOOD, ["--labels", "sharpened", "--temperature", "0"], "above 0"),
         (GOOD, ["--method", "magic"], "no augmenter 'magic'"),
         (GOOD, ["--method", "linda", "--model", "nowhere"], "nowhere"),

@@ -11,9 +11,6 @@ def checked_text(value: Any, name: str) -> str:
         raise LindaError(f"{name} is {value!r}, not a text")
     if not value.strip():
         raise LindaError(f"{name} is empty; give a text with at least one word")
-    if "\0" in value:
-        position = value.index("\0") + 1
-        raise LindaError(f"{name} holds a NUL character at position {position}; give text, or take it out")
     try:
         value.encode()
     except UnicodeEncodeError as error:
