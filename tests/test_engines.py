@@ -200,6 +200,16 @@ def ids_of(texts: list[list[Hypothesis]]) -> list[list[list[int]]]:
     return [[text.ids for text in row] for row in texts]
 
 
+def check_samples_follow_the_seed(decoder: Engine) -> None:
+    """Whatever the engine: the same seed draws the same, however many are asked for; another seed draws others."""
+    states, mask = rows(3)
+    one, three = (decoder.decode(states, mask, Decoding(sample=True, n=n), [1, 2, 3]) for n in (1, 3))
+    assert ids_of(one) == [row[:1] for row in ids_of(three)]
+    assert len({tuple(text) for text in ids_of(three)[0]}) == 3
+    assert ids_of(one) == ids_of(decoder.decode(states, mask, Decoding(sample=True), [1, 2, 3]))
+    assert ids_of(one) != ids_of(decoder.decode(states, mask, Decoding(sample=True), [4, 5, 6]))
+
+
 @pytest.mark.parametrize("vocabulary", [60, 1024, 2000])
 def test_the_best_tokens_of_a_large_vocabulary_are_those_of_a_plain_sort(vocabulary: int) -> None:
     from linda.engines.search import _best_continuations

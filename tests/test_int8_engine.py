@@ -25,6 +25,7 @@ from test_engines import (
     assert_rows_are_independent,
     bart,
     build,
+    check_samples_follow_the_seed,
     ids_of,
     marian,
     mbart,
@@ -220,13 +221,7 @@ def test_a_path_remembers_what_it_has_written_and_nothing_else(family) -> None:
 
 
 def test_samples_follow_the_seed_and_not_the_number_asked_for() -> None:
-    decoder = int8(build(marian, ending=0.0))
-    states, mask = rows(3)
-    one, three = (decoder.decode(states, mask, Decoding(sample=True, n=n), [1, 2, 3]) for n in (1, 3))
-    assert ids_of(one) == [row[:1] for row in ids_of(three)]
-    assert len({tuple(text) for text in ids_of(three)[0]}) == 3
-    assert ids_of(one) == ids_of(decoder.decode(states, mask, Decoding(sample=True), [1, 2, 3]))
-    assert ids_of(one) != ids_of(decoder.decode(states, mask, Decoding(sample=True), [4, 5, 6]))
+    check_samples_follow_the_seed(int8(build(marian, ending=0.0)))
 
 
 def test_it_says_what_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:

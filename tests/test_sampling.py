@@ -7,16 +7,11 @@ import torch
 from transformers import PreTrainedModel
 
 from linda.decoding import Decoding, Frame
-from test_engines import VOCABULARY, build, engine, ids_of, marian, rows
+from test_engines import VOCABULARY, build, check_samples_follow_the_seed, engine, marian, rows
 
 
 def test_samples_follow_the_seed_and_not_the_number_asked_for() -> None:
-    decoder = engine(build(marian, ending=0.0))
-    states, mask = rows(3)
-    one, three = (decoder.decode(states, mask, Decoding(sample=True, n=n), [1, 2, 3]) for n in (1, 3))
-    assert ids_of(one) == [row[:1] for row in ids_of(three)]
-    assert len({tuple(text) for text in ids_of(three)[0]}) == 3
-    assert ids_of(one) != ids_of(decoder.decode(states, mask, Decoding(sample=True), [4, 5, 6]))
+    check_samples_follow_the_seed(engine(build(marian, ending=0.0)))
 
 
 def first_tokens(model: PreTrainedModel, count: int, **settings: float) -> Counter:

@@ -16,7 +16,7 @@ def _sentence(results: Results, task: str) -> str:
     start = f"On {task} ({_protocols(columns)})"
     gains, names = {}, {}
     for method in results.methods:
-        shared = results.columns_with_gain(method, columns)
+        shared = list(results.gains(columns, method))
         if method != VANILLA and (gain := results.gain_over(shared, method)) is not None:
             gains[method] = gain
             names[method] = method if len(shared) == len(columns) else f"{method} ({_protocols(shared)})"

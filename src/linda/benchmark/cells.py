@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from functools import lru_cache, partial
 from hashlib import file_digest, sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 
+from linda import __version__
 from linda.augmentation.labels import LabelName
 from linda.benchmark.machine import describe_machine
 from linda.benchmark.methods import Method, Models, NewRows, make_new_rows
@@ -112,7 +112,7 @@ class Cell:
             "settings": {**settings.record(self.method, self.protocol), "data": task.fingerprint},
             "source": task.source,
             "notes": list(task.notes),
-            "version": version("linda"),
+            "version": __version__,
         }
 
 
@@ -212,8 +212,10 @@ _FIELDS = ("task", "protocol", "method", "seed", "settings", "policy", "scores")
 def _read(path: Path) -> dict[str, Any]:
     try:
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(result, dict) or (missing := next((name for name in _FIELDS if name not in result), None)):
-            raise ValueError(f"it has no {missing}" if isinstance(result, dict) else "it is no object")
+        if not isinstance(result, dict):
+            raise ValueError("it is no object")
+        if missing := [name for name in _FIELDS if name not in result]:
+            raise ValueError(f"it has no {missing[0]}")
     except ValueError as error:
         raise LindaError(
             f"{path} is no result of linda bench ({error}); delete it, and it is computed again"

@@ -148,7 +148,7 @@ def _overview(results: Results) -> str:
     lines = [["method", "mean gain", "above vanilla in", "best in"]]
     total = len(results.columns)
     for method in results.methods:
-        gains = {column: gain for column in results.columns if (gain := results.gain(column, method)) is not None}
+        gains = results.gains(results.columns, method)
         overall = results.gain_over(gains, method)
         if method == VANILLA or overall is None:
             continue

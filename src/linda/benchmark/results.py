@@ -53,9 +53,9 @@ class Results:
         by_method = self.scores[column]
         return paired_difference(by_method.get(method, {}), by_method.get(VANILLA, {}))
 
-    def columns_with_gain(self, method: str, columns: Iterable[Column]) -> list[Column]:
-        """Those where the method can be compared with vanilla."""
-        return [column for column in columns if self.gain(column, method) is not None]
+    def gains(self, columns: Iterable[Column], method: str) -> dict[Column, Difference]:
+        """Over vanilla, in those columns where the two can be compared."""
+        return {column: gain for column in columns if (gain := self.gain(column, method)) is not None}
 
     def gain_over(self, columns: Iterable[Column], method: str) -> Difference | None:
         """Over vanilla on several columns: the mean of a seed's columns is one observation."""

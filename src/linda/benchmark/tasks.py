@@ -217,10 +217,10 @@ def _found(folder: Path) -> _Known:
     """A task by the folder's name: its fields tell whether it has pairs and domains."""
     from linda.files.tables import find_format, read_table
 
-    train = _split_file(folder, "train") or _split_file(folder, "train_sample*")
+    train = _split_file(folder, "train")
     fields = read_table(train, find_format(train), [])[0].names if train else []
     pair, domain = (field if field in fields else None for field in ("text_pair", "domain"))
-    test = "test" if _split_file(folder, "test") or _split_file(folder, "test_sample*") else "validation"
+    test = "test" if _split_file(folder, "test") else "validation"
     return _Known(folder.name, {"test": test}, pair=pair, domain=domain)
 
 
@@ -229,11 +229,11 @@ def _from_folder(name: str, folder: Path, known: _Known) -> Task:
 
     def read(split: str) -> Rows:
         file = _split_file(folder, split)
-        if file is None and (sample := _split_file(folder, f"{split}_sample*")) is not None:
-            notes.append(f"{name}: {split} is the sample {sample.name.split('.')[0]}")
-            file = sample
         if file is None:
             raise LindaError(f"the task {name!r} needs {folder / split}.jsonl.gz, which is not there")
+        found = file.name.split(".")[0]
+        if found != split:
+            notes.append(f"{name}: {split} is the sample {found}")
         return _read_file(file, "text", known.label, known.pair, known.domain)
 
     train = read("train")
@@ -243,7 +243,9 @@ def _from_folder(name: str, folder: Path, known: _Known) -> Task:
 
 
 def _split_file(folder: Path, split: str) -> Path | None:
-    return next((file for end in ("jsonl.gz", "jsonl") for file in sorted(folder.glob(f"{split}.{end}"))), None)
+    """The whole split or, where that is not there, a sample of it."""
+    patterns = (f"{name}.{end}" for name in (split, f"{split}_sample*") for end in ("jsonl.gz", "jsonl"))
+    return next((file for pattern in patterns for file in sorted(folder.glob(pattern))), None)
 
 
 def _from_hub(name: str, known: _Known) -> Task:
