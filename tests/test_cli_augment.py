@@ -102,7 +102,7 @@ def test_the_plan_is_printed_saved_and_followed(folder: Path) -> None:
         ("text,label\na b,0\n,1\n", [], "row 1: 'text' is empty"),
         ("text,label\na b,0\n  ,1\n", [], "row 1: 'text' is empty"),
         ("text,label\na b,0\nc d,\n", [], "row 1: the label is missing"),
-        ("text,label\na b,0\n", [], "one row"),
+        ("text,label\na b,0\n", ["--method", "linda"], "one row"),
         ("text,label\n", [], "no rows"),
         ("", [], "is empty"),
         (b"text,label\na b,0\n\xff\xfe,1\n", [], "line 3: not UTF-8"),

@@ -130,7 +130,7 @@ class Augmenter:
         first = indices[0] if indices else 0
         try:
             plan = self.plan(examples, first=first * self.per_row)
-        except NoPartnerError:  # the last batch of a data set may be a single row
+        except NoPartnerError:  # the last batch of a data set may be a single row, with none to mix
             plan = Plan.of([])
         new, _ = self._new_columns(examples, plan)
         for parent in ("parent_a", "parent_b"):
@@ -164,6 +164,7 @@ class Augmenter:
             seed=self.seed,
             first=first,
             neighbours=self.find_neighbours(examples) if neighbours is None else neighbours,
+            mixes=self.mixes,
         )
 
     def find_neighbours(self, examples: Examples) -> np.ndarray | None:

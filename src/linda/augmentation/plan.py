@@ -172,6 +172,7 @@ def make_plan(
     seed: int = 0,
     first: int = 0,
     neighbours: np.ndarray | None = None,
+    mixes: bool = True,
 ) -> Plan:
     """One new row for each row of the data, or `per_row`, or `total` in all.
 
@@ -180,6 +181,7 @@ def make_plan(
         each as likely as any other, then one of its rows; `nearest`: one of its `neighbours`.
     first: where in the random stream the plan begins; a plan of many parts gives each its own.
     neighbours: (n, k) the rows that each may meet, of `linda.augmentation.neighbours.nearest_rows`.
+    mixes: whether partners are read at all; where they are not, a single row is its own.
 
     New rows go round the data: one for every row, then the next for every row. What is left of `total` falls on
     rows drawn at random. A row without a partner of the kind asked for (the only one of its class) has none.
@@ -195,7 +197,7 @@ def make_plan(
         raise LindaError(f"the seed is {seed}; it must lie between 0 and 2⁶⁴ − 1")
     law = Ratio.parse(ratio)
     classes = _Classes.of(codes)
-    rows = classes.rows_with_partner(partners)
+    rows = classes.rows_with_partner(partners, mixes)
     count = total if total is not None else per_row * len(rows)
     words = _random_words(seed, first, count)  # (N, 4)
     row = _rounds(rows, count, seed)
@@ -226,16 +228,17 @@ class _Classes:
     @classmethod
     def of(cls, codes: np.ndarray) -> "_Classes":
         order = np.argsort(codes, kind="stable")[(codes < 0).sum() :]
-        if len(order) < 2:
-            count = "there is one row" if len(order) else "there are no rows"
-            raise NoPartnerError(f"{count} to mix; a new text lies between two rows, give at least two")
         place = np.full(len(codes), -1)
         place[order] = np.arange(len(order))
         size = np.bincount(codes[codes >= 0])
         return cls(order, place, codes, np.cumsum(size) - size, size)
 
-    def rows_with_partner(self, partners: str) -> np.ndarray:
+    def rows_with_partner(self, partners: str, mixes: bool) -> np.ndarray:
         rows = np.sort(self.order)
+        if not len(rows):
+            raise NoPartnerError("there are no rows to make others from; give at least two")
+        if len(rows) == 1 and mixes:
+            raise NoPartnerError("there is one row to mix; a new text lies between two rows, give at least two")
         if partners == "same":
             rows = rows[self.size[self.code[rows]] > 1]
             if not len(rows):
@@ -262,6 +265,7 @@ class _Classes:
             gap, gap_size = self.start[own], self.size[own]
         else:
             gap, gap_size = place, ((low <= place) & (place < high)).astype(np.int64)
+        gap_size = np.minimum(gap_size, high - low - 1)  # a single row, where nothing is mixed
         drawn = low + (u * (high - low - gap_size)).astype(np.int64)
         # A gap before the range (another class was drawn) has size 0 and moves nothing.
         return self.order[np.where(drawn >= gap, drawn + gap_size, drawn)]
