@@ -149,8 +149,10 @@ class Augmenter:
     def notes(self, examples: Examples, plan: Plan | None) -> Iterator[str]:
         """What the user should know of these rows before new ones are made. plan: if it was given, not drawn."""
         yield from examples.notes
-        alone = sum(count == 1 for count in examples.labels.counts().values())
-        if alone and plan is None and self.mixes and self.partners == "same":
+        counts = examples.labels.counts().values()
+        alone = sum(count == 1 for count in counts)
+        some_meet = any(count > 1 for count in counts)  # where none do, no plan can be made, and that is told
+        if alone and some_meet and plan is None and self.mixes and self.partners == "same":
             yield f"{alone:,} rows are alone in their label and get no new row; --partners any mixes them with others"
 
     def plan(self, examples: Examples, first: int = 0, neighbours: np.ndarray | None = None) -> Plan:
