@@ -232,6 +232,11 @@ def test_a_batch_of_one_row_stays_alone() -> None:
         Augmenter(total=5, **QUICK)({"text": TEXTS[:1], "label": ["no"]})
 
 
+def test_a_batch_of_one_row_is_enough_where_nothing_is_mixed() -> None:
+    out = Augmenter(method="eda")({"text": ["The quick brown fox jumps over the lazy dog today."], "label": ["no"]})
+    assert out["method"] == ["original", "eda"]
+
+
 def test_an_augmenter_travels_without_its_model(tiny_model_folder: Path) -> None:
     augmenter = Augmenter(model=str(tiny_model_folder))
     before = pickle.dumps(augmenter)

@@ -120,9 +120,9 @@ def test_a_bad_ratio_is_refused_with_the_ways_out(text: str) -> None:
 
 
 def test_a_single_row_is_its_own_partner_where_nothing_is_mixed() -> None:
-    plan = make_plan(np.array([-1, 0]), per_row=2, mixes=False)
+    plan = make_plan(np.array([-1, 0]), per_row=2, partners=None)
     assert plan.row.tolist() == plan.partner.tolist() == [1, 1]
-    assert make_plan(CODES, mixes=False) == make_plan(CODES)  # of several, one is drawn: all methods have one plan
+    assert make_plan(CODES, partners=None) == make_plan(CODES)  # of several, one is drawn: all methods have one plan
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_single_row_is_its_own_partner_where_nothing_is_mixed() -> None:
     [
         ([0], {}, "one row"),
         ([], {}, "no rows"),
-        ([-1], {"mixes": False}, "no rows"),
+        ([-1], {"partners": None}, "no rows"),
         ([0, -1], {}, "one row"),
         ([0, 1], {"partners": "same"}, "same label"),
         ([0, 0], {"partners": "different"}, "one label"),

@@ -161,12 +161,11 @@ class Augmenter:
             examples.labels.codes,
             per_row=self.per_row,
             total=self.total,
-            partners=self.partners if self.mixes else "any",
+            partners=self.partners if self.mixes else None,
             ratio=self.ratio,
             seed=self.seed,
             first=first,
             neighbours=self.find_neighbours(examples) if neighbours is None else neighbours,
-            mixes=self.mixes,
         )
 
     def find_neighbours(self, examples: Examples) -> np.ndarray | None:

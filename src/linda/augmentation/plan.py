@@ -167,26 +167,25 @@ def make_plan(
     *,
     per_row: int = 1,
     total: int | None = None,
-    partners: str = "any",
+    partners: str | None = "any",
     ratio: str = "uniform",
     seed: int = 0,
     first: int = 0,
     neighbours: np.ndarray | None = None,
-    mixes: bool = True,
 ) -> Plan:
     """One new row for each row of the data, or `per_row`, or `total` in all.
 
     codes: (n,) the class of each row, −1 for rows that are left out of everything.
     partners: `any` other row; one of the `same` label; one of a `different` label; `stratified`: first a class,
         each as likely as any other, then one of its rows; `nearest`: one of its `neighbours`.
+        None: nothing is mixed and no partner read; they are drawn as `any`, and a single row is its own.
     first: where in the random stream the plan begins; a plan of many parts gives each its own.
     neighbours: (n, k) the rows that each may meet, of `linda.augmentation.neighbours.nearest_rows`.
-    mixes: whether partners are read at all; where they are not, a single row is its own.
 
     New rows go round the data: one for every row, then the next for every row. What is left of `total` falls on
     rows drawn at random. A row without a partner of the kind asked for (the only one of its class) has none.
     """
-    if partners not in PARTNERS:
+    if partners is not None and partners not in PARTNERS:
         raise LindaError(f"partners are {', '.join(PARTNERS)}; got {partners!r}")
     for name, value in (("per_row", per_row), ("total", total)):
         if value is not None and value < 1:
@@ -197,7 +196,7 @@ def make_plan(
         raise LindaError(f"the seed is {seed}; it must lie between 0 and 2⁶⁴ − 1")
     law = Ratio.parse(ratio)
     classes = _Classes.of(codes)
-    rows = classes.rows_with_partner(partners, mixes)
+    rows = classes.rows_with_partner(partners)
     count = total if total is not None else per_row * len(rows)
     words = _random_words(seed, first, count)  # (N, 4)
     row = _rounds(rows, count, seed)
@@ -233,11 +232,11 @@ class _Classes:
         size = np.bincount(codes[codes >= 0])
         return cls(order, place, codes, np.cumsum(size) - size, size)
 
-    def rows_with_partner(self, partners: str, mixes: bool) -> np.ndarray:
+    def rows_with_partner(self, partners: str | None) -> np.ndarray:
         rows = np.sort(self.order)
         if not len(rows):
             raise NoPartnerError("there are no rows to make others from; give at least two")
-        if len(rows) == 1 and mixes:
+        if len(rows) == 1 and partners is not None:
             raise NoPartnerError("there is one row to mix; a new text lies between two rows, give at least two")
         if partners == "same":
             rows = rows[self.size[self.code[rows]] > 1]
@@ -249,7 +248,7 @@ class _Classes:
             raise NoPartnerError("all rows have one label; choose other partners than 'different'")
         return rows
 
-    def partners(self, row: np.ndarray, kind: str, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def partners(self, row: np.ndarray, kind: str | None, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """A partner (N,) for each row (N,): u and v in [0, 1) choose it, never the row itself.
 
         All kinds draw from a range of `order` less a gap: everything or one class, without the row or its class.
@@ -257,7 +256,7 @@ class _Classes:
         place, own = self.place[row], self.code[row]
         if kind == "stratified":
             own = self._any_class(own, v)
-        if kind in ("any", "different"):
+        if kind in ("any", "different", None):
             low, high = np.zeros_like(place), np.full_like(place, len(self.order))
         else:
             low, high = self.start[own], self.start[own] + self.size[own]
