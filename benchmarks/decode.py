@@ -33,10 +33,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from tqdm import tqdm
 
 from linda import engines
-from linda.interpolator import Interpolator
+from linda.engines.decoding import generate
+from linda.interpolation import Interpolator
 from linda.measures import WordOrigins
+from linda.measures.pairs import draw_pairs
 from linda.model import LindaModel
-from linda.pairs import draw_pairs
 from linda.training.corpus import read_sentences
 
 Job = tuple[str, str, float]  # a, b, alpha
@@ -153,7 +154,7 @@ def generate_in_batches(linda: LindaModel, size: int, beams: int) -> Way:
         for start in range(0, len(jobs), size):
             a, b, alpha = (list(column) for column in zip(*jobs[start : start + size], strict=True))
             states, mask = linda.mix_texts(a, b, alpha)
-            texts += linda.detokenize(linda.generate(states, mask, num_beams=beams))
+            texts += linda.detokenize(generate(linda, states, mask, num_beams=beams))
         return texts
 
     return way
@@ -220,7 +221,7 @@ def quality(jobs: list[Job], texts: dict[str, list[str]]) -> dict[str, dict[str,
 
 
 def add_perplexity(report: dict[str, Any], texts: dict[str, list[str]], language_model: str) -> None:
-    from linda.fluency import LanguageModel
+    from linda.measures.fluency import LanguageModel
 
     reader = LanguageModel.load(language_model)
     for name, written in texts.items():

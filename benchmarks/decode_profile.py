@@ -22,7 +22,7 @@ from decode import Way, about_machine, draw_jobs, generate_in_batches, markdown,
 
 import linda
 from linda import engines
-from linda.interpolator import Interpolator
+from linda.interpolation import Interpolator
 from linda.model import LindaModel
 
 Function = tuple[str, int, str]  # file, line, name

@@ -13,12 +13,13 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from linda.calibration import calibrate
 from linda.errors import LindaError
 from linda.files.textio import atomic_writer, open_text
-from linda.interpolator import EMBEDDED, Interpolator
+from linda.interpolation import Interpolator
+from linda.interpolation.calibration import calibrate
+from linda.measures.pairs import draw_pairs
 from linda.model import LindaModel
-from linda.pairs import draw_pairs
+from linda.model.checkpoint import EMBEDDED
 from linda.training import PRESETS, resumed_settings, train
 from linda.training.base import cut_base
 from linda.training.corpus import read_sentences

@@ -10,9 +10,9 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import pytest
 import torch
 
-from linda.interpolator import Interpolator
+from linda.interpolation import Interpolator
 from linda.model import LindaModel
-from linda.tokens import Tokens
+from linda.model.tokens import Tokens
 from read_back import ReadBack
 
 WORDS = "the a cat dog man woman city river sat ran saw is was on in of and old red small what where who"

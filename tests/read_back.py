@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import torch
 
-from linda.decoding import Decoding, Hypothesis
+from linda.engines.decoding import Decoding, Hypothesis
 
 
 class ReadBack:

@@ -2,7 +2,7 @@ import pytest
 
 from linda import augmenters
 from linda.augmenters.linda import Linda
-from linda.interpolator import Interpolator
+from linda.interpolation import Interpolator
 from linda.model import LindaModel
 
 A, B = ["the cat sat", "who is the man"], ["a dog ran in the city", "where was the river"]

@@ -7,7 +7,7 @@ import torch
 
 from linda import augmenters, engines
 from linda.augmenters.backtranslation import BackTranslation
-from linda.decoding import Decoding, Hypothesis
+from linda.engines.decoding import Decoding, Hypothesis
 from linda.errors import LindaError
 from linda.model import LindaModel
 

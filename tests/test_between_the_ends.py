@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from linda import between
-from linda.between import Kind
-from linda.decoding import Decoding, Hypothesis
-from linda.interpolator import Interpolator
+from linda.engines.decoding import Decoding, Hypothesis
+from linda.interpolation import Interpolator, between
+from linda.interpolation.between import Kind
 from linda.model import LindaModel
-from linda.tokens import Tokens
+from linda.model.tokens import Tokens
 
 
 def test_nothing_loops(tiny_model_folder: Path) -> None:

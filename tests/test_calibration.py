@@ -3,7 +3,8 @@ from itertools import pairwise
 
 import pytest
 
-from linda.calibration import (
+from linda.errors import LindaError
+from linda.interpolation.calibration import (
     RAW,
     calibrated,
     fit_calibration,
@@ -12,7 +13,6 @@ from linda.calibration import (
     rising_fit,
     symmetric,
 )
-from linda.errors import LindaError
 
 KNOTS = [(0.0, 0.0), (0.02, 0.4), (0.5, 0.5), (0.9, 0.58), (1.0, 1.0)]
 

@@ -19,7 +19,7 @@ from linda.augmentation.file_run import augment_file
 from linda.cli import augment as cli
 from linda.cli import main
 from linda.files import tables
-from linda.interpolator import engine_for
+from linda.interpolation import engine_for
 from splice import sentences
 
 GOOD = "text,label\n" + "".join(f"{text},{row % 2}\n" for row, text in enumerate(sentences(6)))

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from linda.checkpoint import WEIGHTS_FILE
 from linda.cli import main
 from linda.config import LindaConfig
-from linda.interpolator import EMBEDDED, Interpolator
+from linda.interpolation import Interpolator
+from linda.model.checkpoint import EMBEDDED, WEIGHTS_FILE
 
 
 def run(*arguments: object) -> Result:

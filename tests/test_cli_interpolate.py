@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from linda.cli import main
 from linda.engines.int8_engine import Int8Engine
-from linda.interpolator import Interpolator
+from linda.interpolation import Interpolator
 
 A, B = "the cat sat on the old red river.", "where is the small city?"
 
@@ -204,7 +204,7 @@ def test_damaged_model_is_one_line(run, tmp_path: Path, tiny_model_folder: Path,
 
 
 def test_no_embedded_model_is_one_line(run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("linda.interpolator.EMBEDDED", tmp_path / "none")
+    monkeypatch.setattr("linda.model.checkpoint.EMBEDDED", tmp_path / "none")
     assert_one_line(run(A, B, model=None), "no embedded model")
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import BartConfig, BartForConditionalGeneration, T5Config, T5ForConditionalGeneration
 
-from linda.decoding import Decoding, Frame
+from linda.engines.decoding import Decoding, Frame
 from linda.errors import LindaError
 
 

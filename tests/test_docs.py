@@ -6,7 +6,7 @@ import torch
 from examples import DOCUMENTS, ROOT, examples, rerun
 from linda import __version__, engines
 from linda.config import LindaConfig
-from linda.interpolator import EMBEDDED
+from linda.model.checkpoint import EMBEDDED
 
 # The texts that the documents show are those of the engine that the embedded model takes on most processors.
 EXAMPLES_ARE_OF = "int8"

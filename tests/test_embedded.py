@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from linda.calibration import RAW
-from linda.interpolator import EMBEDDED, Interpolator
+from linda.interpolation import Interpolator
+from linda.interpolation.calibration import RAW
 from linda.measures import share_of_first, unigram_precision, words
+from linda.model.checkpoint import EMBEDDED
 
 PAIRS = [
     ("What is the capital of France?", "How many people live in Tokyo?"),

@@ -15,11 +15,12 @@ from transformers import (
 )
 from transformers.modeling_outputs import BaseModelOutput
 
-from linda.decoding import Decoding, Frame, Hypothesis
-from linda.engines import Engine, batches, choose, paths
+from linda.engines import Engine, choose, paths
+from linda.engines.decoding import Decoding, Frame, Hypothesis
 from linda.engines.int8_engine import Int8Engine
 from linda.engines.torch_engine import TorchEngine
 from linda.errors import LindaError
+from linda.model.batching import batches
 
 VOCABULARY, WIDTH, LONGEST = 60, 16, 12
 

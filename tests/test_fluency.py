@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from linda.errors import LindaError
-from linda.fluency import LanguageModel, Perplexity, TextLoss, shuffled_words, word_mix
+from linda.measures.fluency import LanguageModel, Perplexity, TextLoss, shuffled_words, word_mix
 
 VOCABULARY = ["<unk>", "<s>", "the", "cat", "sat", "on", "mat", "dog"]
 

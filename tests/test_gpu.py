@@ -7,7 +7,7 @@ import torch
 
 from linda.engines.gpu import find_precision, fitting_tokens
 from linda.errors import LindaError
-from linda.interpolator import Interpolator
+from linda.interpolation import Interpolator
 
 MARIAN = {"decoder_layers": 3, "d_model": 512, "vocab_size": 30_000}
 BART_LARGE = {"decoder_layers": 12, "d_model": 1024, "vocab_size": 50_265}

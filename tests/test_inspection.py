@@ -3,14 +3,14 @@ from dataclasses import replace
 
 import pytest
 
-from linda.calibration import calibrated
-from linda.fluency import Perplexity
 from linda.inspection import STANDARDS, inspect_model, verdict, write_report
 from linda.inspection.conditions import measure_conditions
 from linda.inspection.figures import draw_figures
 from linda.inspection.path import GRID, Decoded, is_monotone, measure_middle, measure_path, straightness
 from linda.inspection.report import Fluency
-from linda.tokens import Tokens
+from linda.interpolation.calibration import calibrated
+from linda.measures.fluency import Perplexity
+from linda.model.tokens import Tokens
 
 PAIRS = [
     ("the old cat sat on a small city.", "who saw what where is red and in of was"),

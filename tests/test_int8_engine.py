@@ -8,16 +8,16 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from linda.decoding import Decoding
 from linda.engines import short_list
 from linda.engines.bart_family import ACTIVATIONS, attend, hiding
+from linda.engines.decoding import Decoding
 from linda.engines.int8_engine import Int8Engine
 from linda.engines.int8_paths import Int8Paths
 from linda.engines.quantized import Linear, Matrix, _few_sizes, quantize, quantize_above
 from linda.engines.torch_engine import TorchEngine
 from linda.errors import LindaError
-from linda.interpolator import Interpolator
-from linda.padding import padded
+from linda.interpolation import Interpolator
+from linda.model.batching import padded
 from test_engines import (
     FAMILIES,
     LONGEST,

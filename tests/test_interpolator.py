@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from linda import engines
-from linda import interpolator as module
-from linda.decoding import Hypothesis
+from linda.engines.decoding import Hypothesis, generate
 from linda.engines.int8_engine import Int8Engine
 from linda.errors import LindaError
-from linda.interpolator import Interpolator
-from linda.model import LindaModel
+from linda.interpolation import Interpolator
+from linda.interpolation import interpolator as module
+from linda.model import LindaModel, checkpoint
 
 A = ["the cat sat on the old red river.", "who is the man?", "a dog ran in the city.", "what is a woman?"]
 B = ["where is the small city?", "a woman saw the river and the old man.", "the cat.", "the dog and a cat sat."]
@@ -45,7 +45,7 @@ def test_candidates(linda: Interpolator) -> None:
 def test_the_text_is_what_the_model_itself_generates(linda: Interpolator, tiny_model: LindaModel) -> None:
     for a, b, alpha, text in zip(A, B, ALPHA, linda.mix(A, B, ALPHA, raw=True), strict=True):
         with torch.no_grad():
-            ids = tiny_model.generate(texts=([a], [b]), alpha=alpha)
+            ids = generate(tiny_model, *tiny_model.mix_texts([a], [b], alpha))
         assert text == tiny_model.detokenize(ids)[0]
 
 
@@ -262,13 +262,13 @@ def test_bad_settings_of_a_stream_are_told_at_once(copier: Interpolator) -> None
 
 
 def test_no_embedded_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(module, "EMBEDDED", tmp_path / "none")
+    monkeypatch.setattr(checkpoint, "EMBEDDED", tmp_path / "none")
     with pytest.raises(LindaError, match="no embedded model; train one with `linda train`"):
         Interpolator.from_pretrained()
 
 
 def test_the_embedded_model_is_the_default(monkeypatch: pytest.MonkeyPatch, tiny_model_folder: Path) -> None:
-    monkeypatch.setattr(module, "EMBEDDED", tiny_model_folder)
+    monkeypatch.setattr(checkpoint, "EMBEDDED", tiny_model_folder)
     assert Interpolator.from_pretrained().config.max_length == 24
 
 

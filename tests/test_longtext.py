@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from linda.longtext import Part, pair_sentences, split_sentences, split_to_window
+from linda.interpolation.longtext import Part, pair_sentences, split_sentences, split_to_window
 
 
 def count_words(text: str) -> int:

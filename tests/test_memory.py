@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from linda import memory
+from linda.interpolation import memory
 
 
 @pytest.fixture(autouse=True)

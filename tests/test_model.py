@@ -18,9 +18,10 @@ from transformers import (
 )
 
 from linda.config import LindaConfig
+from linda.engines.decoding import generate
 from linda.errors import LindaError
 from linda.model import IGNORED, LengthConverter, LindaModel, mixed_lengths
-from linda.sampled_softmax import PieceSample
+from linda.model.sampled_softmax import PieceSample
 
 TEXTS_A = ["the old cat sat on the red river", "who was in the city"]
 TEXTS_B = ["a dog ran", "the small man saw a woman and the dog"]
@@ -298,20 +299,12 @@ def test_a_typed_mask_token_is_plain_text(tiny_model: LindaModel) -> None:
 
 
 class TestGenerate:
-    def test_from_texts_equals_from_states(self, model: LindaModel) -> None:
-        states, mask = model.mix_texts(TEXTS_A, TEXTS_B, 0.4)
-        assert torch.equal(model.generate(states, mask), model.generate(texts=(TEXTS_A, TEXTS_B), alpha=0.4))
-
     def test_takes_any_decoding_argument(self, model: LindaModel) -> None:
         states, mask = model.mix_texts(TEXTS_A, TEXTS_B, 0.4)
-        assert model.generate(states, mask, num_beams=3, num_return_sequences=3).shape[0] == 6
-        assert model.generate(states, mask, num_beams=1).shape[0] == 2
+        assert generate(model, states, mask, num_beams=3, num_return_sequences=3).shape[0] == 6
+        assert generate(model, states, mask, num_beams=1).shape[0] == 2
         with torch.random.fork_rng(devices=[]):
-            assert model.generate(states, mask, num_beams=1, do_sample=True, top_k=5).shape[0] == 2
-
-    def test_wants_states_or_texts(self, tiny_model: LindaModel) -> None:
-        with pytest.raises(LindaError, match="either mixed states"):
-            tiny_model.generate()
+            assert generate(model, states, mask, num_beams=1, do_sample=True, top_k=5).shape[0] == 2
 
 
 class TestFolder:
@@ -320,8 +313,8 @@ class TestFolder:
         again = LindaModel.from_pretrained(tmp_path / "model")
         for name, tensor in model.state_dict().items():
             assert torch.equal(tensor, again.state_dict()[name]), name
-        ids = model.generate(texts=(TEXTS_A, TEXTS_B))
-        assert torch.equal(ids, again.generate(texts=(TEXTS_A, TEXTS_B)))
+        ids, ids_again = (generate(one, *one.mix_texts(TEXTS_A, TEXTS_B, 0.5)) for one in (model, again))
+        assert torch.equal(ids, ids_again)
         assert again.config.to_json() == model.config.to_json()
 
     def test_loaded_weights_are_tied_as_the_base_ties_them(self, model: LindaModel, tmp_path: Path) -> None:

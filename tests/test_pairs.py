@@ -1,7 +1,7 @@
 import pytest
 
 from linda.errors import LindaError
-from linda.pairs import draw_pairs
+from linda.measures.pairs import draw_pairs
 
 SENTENCES = [f"sentence {number}" for number in range(10)]
 

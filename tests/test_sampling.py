@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from linda.decoding import Decoding, Frame
+from linda.engines.decoding import Decoding, Frame
 from test_engines import VOCABULARY, build, check_samples_follow_the_seed, engine, marian, rows
 
 

@@ -6,11 +6,11 @@ import torch
 
 from linda import augmenters
 from linda.augmenters.ssmba import Ssmba
-from linda.decoding import Decoding, Hypothesis
+from linda.engines.decoding import Decoding, Hypothesis
 from linda.errors import LindaError
-from linda.interpolator import Interpolator
+from linda.interpolation import Interpolator
 from linda.model import LindaModel
-from linda.tokens import Tokens
+from linda.model.tokens import Tokens
 from tiny_encoder import save_tiny_bert
 
 TEXT = "the film is good in the city of the man"

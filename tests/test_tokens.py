@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from linda.errors import LindaError
-from linda.interpolator import EMBEDDED
 from linda.model import LindaModel
-from linda.tokens import Tokens
+from linda.model.checkpoint import EMBEDDED
+from linda.model.tokens import Tokens
 
 TEXTS = [
     "the cat sat on the old red river.",
@@ -104,7 +104,7 @@ def test_a_missing_or_damaged_tokenizer_is_one_line(tmp_path: Path, content: byt
 
 def test_transformers_is_not_needed(tiny_model_folder: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from linda.tokens import Tokens\n"
+        "import sys; from pathlib import Path; from linda.model.tokens import Tokens\n"
         f"tokens = Tokens.from_folder(Path({str(tiny_model_folder)!r}))\n"
         "print(tokens.texts([tokens.ids('the cat')]), sorted({'torch', 'transformers'} & set(sys.modules)))"
     )

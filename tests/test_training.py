@@ -75,6 +75,26 @@ class TestLearningRate:
         assert {learning_rate(step, PRESETS["paper"]) for step in (0, 60_000, 124_999)} == {1e-5}
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"noise": -0.1}, {"middle_noise": -1.0}, {"norm_penalty": -0.001}, {"max_length": 2}, {"softmax_sample": -1}],
+)
+def test_what_the_model_would_refuse_is_refused_before_the_first_step(wrong: dict[str, Any]) -> None:
+    with pytest.raises(LindaError, match=next(iter(wrong))):
+        TrainingSettings(**wrong)
+
+
+def test_the_settings_of_an_earlier_run_are_read(tmp_path: Path) -> None:
+    """As `settings.json` was written before: one flat object."""
+    folder = tmp_path / "model.training"
+    folder.mkdir()
+    stored = {"corpus": ["wiki.txt"], "base": "my-base", "steps": 5, "noise": 0.002, "mirrored": True, "max_length": 64}
+    (folder / "settings.json").write_text(json.dumps(stored))
+    read = resumed_settings(tmp_path / "model", None)
+    assert read == TrainingSettings(**stored | {"corpus": ("wiki.txt",)})
+    assert read.of_the_model()["noise"] == 0.002
+
+
 def test_the_paper_preset_is_the_papers() -> None:
     """§4: BART-large, a million pairs, batch 8, Adam at a fixed 1e-5, p_mask 0.1, λ 0.001, noise 0.001."""
     paper = PRESETS["paper"]

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import MarianConfig, MarianMTModel
 
 from linda.errors import LindaError
-from linda.weights import load_weights, save_weights
+from linda.model.weights import load_weights, save_weights
 
 
 def matrix(rows: int, columns: int, seed: int = 0) -> Tensor:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from linda.augmentation.file_run import augment_file as augment_file
     from linda.augmentation.plan import Plan as Plan
     from linda.classifier.losses import soft_cross_entropy as soft_cross_entropy
-    from linda.interpolator import Interpolator as Interpolator
-    from linda.model import LindaConfig as LindaConfig
+    from linda.config import LindaConfig as LindaConfig
+    from linda.interpolation import Interpolator as Interpolator
     from linda.model import LindaModel as LindaModel
 
 __version__ = "0.1.0"
@@ -21,8 +21,8 @@ __version__ = "0.1.0"
 # `linda --help` must not wait for torch.
 _ROOMS = {
     "Augmenter": "linda.augmentation",
-    "Interpolator": "linda.interpolator",
-    "LindaConfig": "linda.model",
+    "Interpolator": "linda.interpolation",
+    "LindaConfig": "linda.config",
     "LindaModel": "linda.model",
     "Plan": "linda.augmentation.plan",
     "augment": "linda.augmentation",

@@ -31,7 +31,7 @@ from linda.augmenters import Augmenter as Method
 from linda.errors import LindaError
 
 if TYPE_CHECKING:
-    from linda.interpolator import Interpolator
+    from linda.interpolation import Interpolator
 
 
 def augment(data: Any, text: str = "text", label: str = "label", *, plan: Plan | None = None, **settings: Any) -> Any:

@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 from linda.augmentation.gates import Example
 from linda.augmentation.labels import LabelName, LabelReader, Labels, shown
-from linda.checks import checked_text
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_text
 
 # The columns that say where a new row comes from.
 RECORD = ("label_probs", "parent_a", "parent_b", "alpha", "method", "plan_seed")

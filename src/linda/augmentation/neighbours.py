@@ -16,6 +16,7 @@ from torch.nn.functional import normalize
 from linda.augmentation.examples import Examples
 from linda.augmentation.plan import NoPartnerError
 from linda.classifier.encoder import SentenceEncoder
+from linda.model.pretrained import find_device
 
 # How many of the rows most alike a row may meet.
 NEIGHBOURS = 5
@@ -42,7 +43,7 @@ def _vectors(examples: Examples, encoder: str | Path | None, progress: bool) -> 
     """Blocks of unit vectors (≤ _BLOCK, d) of the rows that are not left out."""
     from tqdm import tqdm
 
-    model = SentenceEncoder.from_pretrained(encoder).to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    model = SentenceEncoder.from_pretrained(encoder).to(find_device()).eval()
     texts = (example for _, example in examples.scan())
     total = len(examples.table) - examples.skipped
     with tqdm(desc="neighbours", total=total, unit="row", disable=None if progress else True) as bar:

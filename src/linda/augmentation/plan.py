@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linda.checks import checked_ratio
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_ratio
 from linda.files.rowfile import read_rows
 from linda.files.textio import atomic_writer, open_text
 

@@ -9,6 +9,7 @@ import numpy as np
 from linda.augmentation.examples import Examples, Table
 from linda.augmentation.labels import LabelName, shown
 from linda.errors import LindaError
+from linda.model.pretrained import ModelKind, find_device, kind_of_model, load_pretrained
 
 _BATCH = 32
 
@@ -34,7 +35,7 @@ def load_teacher(folder: str | Path, names: Sequence[LabelName]) -> Any:
 
     if not Path(folder).is_dir():
         raise LindaError(f"there is no folder {str(folder)!r} with a teacher")
-    if (Path(folder) / "classifier.json").is_file():
+    if kind_of_model(folder) == ModelKind.CLASSIFIER:
         return TextClassifier.load(folder)
     return FolderTeacher(folder, names)
 
@@ -43,16 +44,9 @@ class FolderTeacher:
     """A `transformers` classifier with the two things a teacher has: `classes_` and `predict_proba`."""
 
     def __init__(self, folder: str | Path, names: Sequence[LabelName]) -> None:
-        import torch
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-        try:
-            self._model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
-            self._tokenizer = AutoTokenizer.from_pretrained(folder)
-        except (OSError, ValueError) as error:
-            reason = str(error).splitlines()[0]
-            raise LindaError(f"the teacher in {str(folder)!r} cannot be loaded ({reason})") from error
-        self._model.to("cuda" if torch.cuda.is_available() else "cpu")
+        failure = f"the teacher in {str(folder)!r} cannot be loaded"
+        self._model, self._tokenizer = load_pretrained("AutoModelForSequenceClassification", folder, failure)
+        self._model.eval().to(find_device())
         self.classes_ = _classes(self._model.config.id2label, names)
 
     def predict_proba(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
 
-import torch
-
 from linda import engines
 from linda.augmenters.rewriting import Rewriter
-from linda.classifier.encoder import quiet_loading
 from linda.config import LindaConfig
-from linda.decoding import Decoding
-from linda.errors import LindaError
+from linda.engines.decoding import Decoding
 from linda.model import LindaModel
-from linda.tokens import Tokens
+from linda.model.pretrained import SEQ2SEQ, find_device, load_pretrained
+from linda.model.tokens import Tokens
 
 _SEARCH = Decoding(beams=4)
 _SAMPLE = Decoding(beams=1, sample=True, temperature=0.7, top_p=0.9)
@@ -59,18 +56,8 @@ class BackTranslation:
 
 def _load(name: str | Path) -> Rewriter:
     """A translation model in the dress of a LINDA model whose converter is never used: for its tokens and engine."""
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
-    try:
-        with quiet_loading():
-            seq2seq = AutoModelForSeq2SeqLM.from_pretrained(name)
-            tokenizer = AutoTokenizer.from_pretrained(name)
-    except ImportError as error:  # Marian's own tokenizer is SentencePiece's
-        raise LindaError(f"the translation model {str(name)!r} needs more: pip install 'linda[base]'") from error
-    except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise LindaError(f"the translation model {str(name)!r} cannot be loaded ({reason})") from error
+    seq2seq, tokenizer = load_pretrained(SEQ2SEQ, name, f"the translation model {str(name)!r} cannot be loaded")
     window = getattr(seq2seq.config, "max_position_embeddings", 512)
     config = LindaConfig(base=seq2seq.config.to_dict(), mask_token=str(tokenizer.unk_token), max_length=window)
-    model = LindaModel(config, seq2seq, tokenizer).to("cuda" if torch.cuda.is_available() else "cpu")
+    model = LindaModel(config, seq2seq, tokenizer).to(find_device())
     return Rewriter(config, Tokens.of(model), engines.load("auto", model))

@@ -5,11 +5,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from linda.interpolator import Interpolator, engine_for
+from linda.interpolation import Interpolator, engine_for
 
 
 class Linda:
-    """New texts by interpolation; `decoding` holds any field of `linda.decoding.Decoding`."""
+    """New texts by interpolation; `decoding` holds any field of `linda.engines.decoding.Decoding`."""
 
     name = "linda"
     needs_partner = True

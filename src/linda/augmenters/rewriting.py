@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import torch
 
 from linda.config import LindaConfig
-from linda.decoding import Decoding
-from linda.engines import Engine, batches
-from linda.longtext import split_to_window
-from linda.padding import padded
-from linda.tokens import Tokens
+from linda.engines import Engine
+from linda.engines.decoding import Decoding
+from linda.interpolation.longtext import split_to_window
+from linda.model.batching import batches, padded
+from linda.model.tokens import Tokens
 
 
 @dataclass(frozen=True)

@@ -6,23 +6,22 @@ whole sentences from masked ones.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 import numpy as np
 import torch
 
 from linda.augmenters.rewriting import Rewriter
-from linda.classifier.encoder import quiet_loading
-from linda.decoding import Decoding
-from linda.engines import batches
+from linda.engines.decoding import Decoding
 from linda.errors import LindaError
-from linda.longtext import split_to_window
+from linda.interpolation.longtext import split_to_window
+from linda.model.batching import batches, padded
+from linda.model.pretrained import ModelKind, find_device, kind_of_model, load_pretrained
 
 if TYPE_CHECKING:
-    from linda.interpolator import Interpolator
+    from linda.interpolation import Interpolator
 
 _BATCH_TOKENS = 4096
 
@@ -47,7 +46,7 @@ class Ssmba:
             raise LindaError(f"the share that SSMBA masks must be above 0 and at most 1, got {share}")
         self.share = share
         self._reconstruct: _Reconstruction
-        if isinstance(model, str | Path) and not _is_linda(model):
+        if _is_masked_model(model):
             self._reconstruct = MaskedModel(model)
         else:
             self._reconstruct = Denoiser(model, engine)
@@ -55,9 +54,9 @@ class Ssmba:
     @staticmethod
     def engine_for(model: str | Path | Interpolator | None, engine: str) -> str | None:
         """The engine that would write the texts; a masked language model has none."""
-        from linda.interpolator import engine_for
+        from linda.interpolation import engine_for
 
-        return None if isinstance(model, str | Path) and not _is_linda(model) else engine_for(model, engine)
+        return None if _is_masked_model(model) else engine_for(model, engine)
 
     def texts(
         self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
@@ -66,11 +65,15 @@ class Ssmba:
         return self._reconstruct(list(a), list(seeds), self.share)
 
 
+def _is_masked_model(model: str | Path | Interpolator | None) -> TypeGuard[str | Path]:
+    return isinstance(model, str | Path) and kind_of_model(model) != ModelKind.LINDA
+
+
 class Denoiser:
     """Masks words and writes the text anew with a LINDA model, sampling every token."""
 
     def __init__(self, model: Interpolator | str | Path | None, engine: str) -> None:
-        from linda.interpolator import Interpolator
+        from linda.interpolation import Interpolator
 
         linda = model if isinstance(model, Interpolator) else Interpolator.from_pretrained(model, engine=engine)
         self._rewrite = Rewriter(linda.config, linda.tokens, linda.engine)
@@ -95,20 +98,13 @@ class MaskedModel:
     """
 
     def __init__(self, model: str | Path) -> None:
-        from transformers import AutoModelForMaskedLM, AutoTokenizer
-
-        try:
-            with quiet_loading():
-                self._model = AutoModelForMaskedLM.from_pretrained(model).eval()
-                self._tokenizer = AutoTokenizer.from_pretrained(model)
-        except (OSError, ValueError) as error:
-            reason = str(error).splitlines()[0]
-            raise LindaError(f"{str(model)!r} cannot be loaded as a masked language model ({reason})") from error
+        failure = f"{str(model)!r} cannot be loaded as a masked language model"
+        self._model, self._tokenizer = load_pretrained("AutoModelForMaskedLM", model, failure)
         if self._tokenizer.mask_token_id is None:
             raise LindaError(f"{str(model)!r} has no mask token; give a masked language model (BERT, RoBERTa …)")
         limit = getattr(self._model.config, "max_position_embeddings", 512)
         self._window = min(limit, self._tokenizer.model_max_length)
-        self._model.to("cuda" if torch.cuda.is_available() else "cpu")
+        self._model.eval().to(find_device())
         self._special = np.array(self._tokenizer.all_special_ids)
         self._plain = np.setdiff1d(np.arange(self._model.config.vocab_size), self._special)
 
@@ -137,11 +133,7 @@ class MaskedModel:
             torch.from_numpy(self._corrupted(row, places, random))
             for row, places, random in zip(rows, chosen, streams, strict=True)
         ]
-        ids = torch.nn.utils.rnn.pad_sequence(
-            corrupted, batch_first=True, padding_value=self._tokenizer.pad_token_id or 0
-        )  # (B, L)
-        lengths = torch.tensor([len(row) for row in rows])
-        mask = (torch.arange(ids.shape[1]) < lengths[:, None]).long()
+        ids, mask = padded(corrupted, self._tokenizer.pad_token_id or 0, narrowest=1)  # (B, L)
         device = self._model.device
         logits = self._model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits.cpu()
         for number, (row, places, random) in enumerate(zip(rows, chosen, streams, strict=True)):
@@ -180,11 +172,3 @@ def _masked_words(text: str, mask_token: str, share: float, random: np.random.Ge
 
 def _end_space(piece: str) -> str:
     return piece[len(piece.rstrip()) :]
-
-
-def _is_linda(model: str | Path) -> bool:
-    config = Path(model) / "config.json"
-    if not config.is_file():
-        return False
-    stored: dict[str, Any] = json.loads(config.read_text(encoding="utf-8"))
-    return stored.get("model_type") == "linda"

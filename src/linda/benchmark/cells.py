@@ -23,12 +23,12 @@ from linda.benchmark.machine import describe_machine
 from linda.benchmark.methods import Method, Models, NewRows, make_new_rows
 from linda.benchmark.protocol import ON, Protocol, draw, split
 from linda.benchmark.tasks import Rows, Task, TaskSource
-from linda.checkpoint import CONFIG_FILE
 from linda.classifier import TextClassifier
 from linda.classifier.encoder import DEFAULT_ENCODER, is_default_encoder
 from linda.errors import LindaError
 from linda.files.textio import atomic_writer
-from linda.interpolator import EMBEDDED, engine_for
+from linda.interpolation import engine_for
+from linda.model.checkpoint import CONFIG_FILE, EMBEDDED
 
 MATCH = ("steps", "epochs")
 

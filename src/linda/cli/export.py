@@ -20,9 +20,9 @@ def command(model: str, output: Path, bits: str) -> None:
       linda export my-model my-model-8
       linda calibrate my-model-8 --sentences held-out.txt
     """
-    from linda.checkpoint import WEIGHTS_FILE, local_folder
     from linda.errors import LindaError
     from linda.model import LindaModel
+    from linda.model.checkpoint import WEIGHTS_FILE, local_folder
 
     if output.exists():
         raise LindaError(f"{str(output)!r} exists already; give a new folder")

@@ -52,13 +52,15 @@ def command(
     """
     from transformers.utils.logging import disable_progress_bar
 
-    from linda.fluency import LanguageModel
     from linda.inspection import STANDARDS, inspect_model, write_report
     from linda.inspection.figures import draw_figures, require_matplotlib
     from linda.inspection.report import verdict_table
-    from linda.interpolator import Interpolator, find_device, model_folder
+    from linda.interpolation import Interpolator
+    from linda.measures.fluency import LanguageModel
+    from linda.measures.pairs import draw_pairs
     from linda.model import LindaModel
-    from linda.pairs import draw_pairs
+    from linda.model.checkpoint import model_folder
+    from linda.model.pretrained import find_device
     from linda.training.corpus import read_sentences
 
     if figures:

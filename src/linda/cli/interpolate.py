@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from linda.checks import checked_ratio, checked_text
 from linda.cli.options import engine_option
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_ratio, checked_text
 from linda.files.pairfile import PairRow, read_pairs
 from linda.files.textio import atomic_writer, check_other_file
 
 if TYPE_CHECKING:
-    from linda.interpolator import Interpolator
+    from linda.interpolation import Interpolator
 
 Mixed = tuple[PairRow, float, str]  # the pair, the ratio asked for, the text
 
@@ -79,7 +78,7 @@ def command(
     sentence.
     """
     # Whatever is wrong is told before the model is loaded.
-    from linda.decoding import Decoding
+    from linda.engines.decoding import Decoding
 
     ratios = _ratios(alpha, ladder)
     _check_output(output, pairs)
@@ -89,7 +88,7 @@ def command(
     with _destination(output) as file:
         from tqdm import tqdm
 
-        from linda.interpolator import Interpolator
+        from linda.interpolation import Interpolator
 
         interpolator = Interpolator.from_pretrained(model, device=device, engine=engine)
         with tqdm(desc=interpolator.engine.name, unit="text", disable=None if pairs is not None else True) as bar:
@@ -151,7 +150,7 @@ def _mixed(
     settings: dict[str, Any],
 ) -> Iterator[Mixed]:
     """Every pair at every ratio (its own, or 0.5, where `ratios` is empty), with every candidate."""
-    from linda.interpolator import row_seeds
+    from linda.interpolation.interpolator import row_seeds
 
     under_way: deque[tuple[PairRow, float]] = deque()
 

@@ -113,9 +113,9 @@ def command(
 
 def _calibrate(output: Path, settings: "TrainingSettings", engine: str) -> None:
     """The last step of a training: so that the ratio asked for is the ratio that is measured."""
-    from linda.calibration import calibrate
-    from linda.interpolator import Interpolator
-    from linda.pairs import draw_pairs
+    from linda.interpolation import Interpolator
+    from linda.interpolation.calibration import calibrate
+    from linda.measures.pairs import draw_pairs
     from linda.training import held_out_sentences
     from linda.training.corpus import Corpus
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
     from linda.config import LindaConfig
-    from linda.decoding import Decoding, Hypothesis
+    from linda.engines.decoding import Decoding, Hypothesis
     from linda.model import LindaModel
 
 # From the fastest to the slowest: "auto" takes the first that runs here.
@@ -91,8 +91,8 @@ def load(name: str, model: LindaModel) -> Engine:
 
 def load_folder(name: str, folder: Path, config: LindaConfig, device: torch.device, precision: str = "auto") -> Engine:
     """An engine for a model on disk; only the torch engine needs `transformers`, which takes seconds to import."""
-    from linda.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_seq2seq
     from linda.engines.gpu import find_precision
+    from linda.model.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_seq2seq
 
     dtype = find_precision(precision, device)
     if precision != "auto":
@@ -101,7 +101,7 @@ def load_folder(name: str, folder: Path, config: LindaConfig, device: torch.devi
         name = "torch"
     if choose(name, config.base, device) == "int8":
         from linda.engines.int8_engine import Int8Engine
-        from linda.weights import load_weights
+        from linda.model.weights import load_weights
 
         path = folder / WEIGHTS_FILE
         weights = load_weights(path, "seq2seq.")
@@ -112,23 +112,3 @@ def load_folder(name: str, folder: Path, config: LindaConfig, device: torch.devi
     from linda.engines.torch_engine import TorchEngine
 
     return TorchEngine(load_seq2seq(folder, config).to(device, dtype))
-
-
-def batches(lengths: Sequence[int], batch_tokens: int, paths: int = 1) -> list[list[int]]:
-    """Rows grouped by length, longest first, so that rows × paths × longest length stays within batch_tokens.
-
-    `paths` is the number of texts written side by side for one row (`Decoding.paths`). A row that alone is over
-    the budget makes a batch of its own. The longest come first: memory that is too small shows at once.
-    """
-    from linda.padding import NARROWEST  # not at the top: torch is slow to import, and `linda --help` needs it not
-
-    if batch_tokens < 1:
-        raise LindaError(f"batch_tokens={batch_tokens} does not work: give a whole number from 1")
-    groups: list[list[int]] = []
-    for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
-        room = batch_tokens // (max(NARROWEST, lengths[groups[-1][0]]) * paths) if groups else 0
-        if groups and len(groups[-1]) < room:
-            groups[-1].append(row)
-        else:
-            groups.append([row])
-    return groups

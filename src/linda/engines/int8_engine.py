@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linda.decoding import Decoding, Frame, Hypothesis
 from linda.engines import CPU_BATCH_TOKENS
 from linda.engines.bart_family import ACTIVATIONS, NORMALIZES_FIRST, Network
+from linda.engines.decoding import Decoding, Frame, Hypothesis
 from linda.engines.int8_paths import Int8Paths
 from linda.engines.quantized import Linear, missing_feature
 from linda.engines.search import Vocabulary, write

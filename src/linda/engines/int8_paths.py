@@ -18,7 +18,7 @@ from torch import Tensor
 from linda.engines.bart_family import Network, hiding
 from linda.engines.quantized import quantize
 from linda.engines.short_list import Output
-from linda.padding import NARROWEST
+from linda.model.batching import NARROWEST
 
 _GROWTH = 8  # places that a tree is made wider at a time
 

@@ -6,7 +6,7 @@ with one scale of its own, found when it comes:
     W ≈ diag(s)·Q,  s = max|Wᵢ| / 127;      x ≈ r·q,  r = max|x| / 127;      W·x + b ≈ r·(s ∘ (Q·q)) + b.
 
 Q·q is summed in 32-bit integers, without error. Because every row has its own scale, what a row becomes does not depend
-on the rows beside it. Where the weights come from a file of 8 bits (`linda.weights`), Q is what the file holds.
+on the rows beside it. Where the weights come from a file of 8 bits (`linda.model.weights`), Q is what the file holds.
 
 After an activation function no number lies below a floor f, and most lie near it. There all 256 numbers are used,
 x ≈ r·q + f with r = (max x − f) / 255, which halves the error; f·(s ∘ Q·1) joins the bias.

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from linda.decoding import Decoding, Frame, Hypothesis
+from linda.engines.decoding import Decoding, Frame, Hypothesis
 
 Seed = tuple[int, int]  # the row's seed, the number of the sample
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from linda.decoding import Decoding, Frame, Hypothesis
 from linda.engines import CPU_BATCH_TOKENS
+from linda.engines.decoding import Decoding, Frame, Hypothesis
 from linda.engines.gpu import fitting_tokens
 from linda.engines.paths import TorchPaths, twin, with_path_attention
 from linda.engines.search import WHOLE, Vocabulary, write

@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from linda.checks import checked_ratio, checked_text
+from linda.errors import checked_ratio, checked_text
 from linda.files.rowfile import read_rows
 from linda.files.textio import display_name, open_text
 

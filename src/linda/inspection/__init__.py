@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
-from linda.fluency import LanguageModel, shuffled_words, word_mix
 from linda.inspection.conditions import measure_conditions
 from linda.inspection.path import decode, measure_middle, measure_path
 from linda.inspection.report import Fluency, Inspection, write_report
 from linda.inspection.verdict import STANDARDS, Requirement, Standard, verdict
 from linda.measures import ends_like_a_sentence, repeats_itself
-from linda.pairs import Pair
+from linda.measures.fluency import LanguageModel, shuffled_words, word_mix
+from linda.measures.pairs import Pair
 
 if TYPE_CHECKING:
-    from linda.interpolator import Interpolator
+    from linda.interpolation import Interpolator
     from linda.model import LindaModel
 
 __all__ = ["STANDARDS", "Inspection", "Requirement", "Standard", "inspect_model", "verdict", "write_report"]

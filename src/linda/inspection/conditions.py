@@ -15,8 +15,9 @@ from torch import Tensor
 from tqdm import tqdm
 
 from linda.inspection.path import GRID
-from linda.model import IGNORED, LindaModel
-from linda.pairs import Pair
+from linda.measures.pairs import Pair
+from linda.model import LindaModel
+from linda.model.loss import as_targets
 
 _BATCH_PAIRS = 32
 
@@ -49,7 +50,7 @@ def measure_conditions(model: LindaModel, pairs: Sequence[Pair], progress: bool 
             batch = by_length[start : start + _BATCH_PAIRS]
             a, b = model.tokenize([a for a, _ in batch]), model.tokenize([b for _, b in batch])
             states_a, states_b = model.encode(**a), model.encode(**b)  # (B, L, d), once for all ratios
-            targets_a, targets_b = _targets(a), _targets(b)
+            targets_a, targets_b = as_targets(**a), as_targets(**b)
             for alpha in GRID:
                 ratios = torch.full((len(batch),), alpha, device=model.device)
                 mixture = model.converter.mix(states_a, a["attention_mask"], states_b, b["attention_mask"], ratios)
@@ -70,7 +71,3 @@ def _point(alpha: float, log_p_a: Tensor, log_p_b: Tensor, tokens_a: int, tokens
         log_p_b=float(log_p_b.sum()) / tokens_b,
         sum_of_both=float((log_p_a.exp() + log_p_b.exp()).mean()),
     )
-
-
-def _targets(batch: dict[str, Tensor]) -> Tensor:
-    return batch["input_ids"].masked_fill(batch["attention_mask"] == 0, IGNORED)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from linda.calibration import RAW, calibrated
+from linda.interpolation.calibration import RAW, calibrated, mix_at_ratios
 from linda.measures import (
     PairPrecisions,
     WordOrigins,
@@ -19,12 +19,12 @@ from linda.measures import (
     repeats_itself,
     same_text,
 )
+from linda.measures.pairs import Pair
 from linda.model import mixed_lengths
-from linda.pairs import Pair, mix_at_ratios
 
 if TYPE_CHECKING:
-    from linda.interpolator import Interpolator
-    from linda.tokens import Tokens
+    from linda.interpolation import Interpolator
+    from linda.model.tokens import Tokens
 
 GRID = tuple(step / 10 for step in range(11))  # α = 0, 0.1 … 1
 BESIDE_THE_MIDDLE = (0.2, 0.3, 0.4, 0.6, 0.7, 0.8)

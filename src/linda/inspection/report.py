@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from linda.files.textio import atomic_writer
-from linda.fluency import Perplexity
 from linda.inspection.conditions import ConditionPoint
 from linda.inspection.path import GRID, Decoded, Middle, PathPoint, is_monotone, straightness
 from linda.inspection.verdict import Requirement, Standard, verdict
-from linda.pairs import Pair
+from linda.measures.fluency import Perplexity
+from linda.measures.pairs import Pair
 
 _EXAMPLES = 5
 

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from linda.errors import LindaError
 from linda.files.textio import open_text
-from linda.model import IGNORED
+from linda.model.batching import padded
+from linda.model.loss import IGNORED, draw_alpha
 
 Rng = np.random.Generator
 # Masked texts and their targets → token ids of each.
@@ -241,8 +242,8 @@ class PairSampler:
     pairs: int  # M
     seed: int = 0
     restyled: float = 0.0  # share of sentences in another style
-    middle: float = 1.0  # α ~ Beta(middle, middle): 1 is uniform, more draws from the middle
-    mirrored: bool = False  # α ~ Beta(middle + 1, middle): as before, but weighted by α, as targets are
+    middle: float = 1.0  # as of `draw_alpha`
+    mirrored: bool = False
     window: int = 2**16
     rank: int = 0
     ranks: int = 1
@@ -298,7 +299,9 @@ class PairSampler:
         return [Row(*parts) for parts in zip(texts, inputs, targets, strict=True)]
 
     def _batch(self, group_a: list[Row], group_b: list[Row], step: int) -> PairBatch:
-        alpha = random_stream("alpha", self.seed, step, self.rank).beta(self.middle + self.mirrored, self.middle)
+        alpha = draw_alpha(
+            random_stream("alpha", self.seed, step, self.rank), mirrored=self.mirrored, middle=self.middle
+        )
         return collate(group_a, group_b, alpha, self.pad_id)
 
 
@@ -313,21 +316,18 @@ def _parted(group_a: list[Row], group_b: list[Row]) -> list[Row]:
 
 def collate(group_a: list[Row], group_b: list[Row], alpha: float, pad_id: int) -> PairBatch:
     """Two groups of M rows → one minibatch."""
-    ids_a, mask_a = _padded([row.input_ids for row in group_a], pad_id)
-    ids_b, mask_b = _padded([row.input_ids for row in group_b], pad_id)
+    ids_a, mask_a = _padded_ids([row.input_ids for row in group_a], pad_id)
+    ids_b, mask_b = _padded_ids([row.input_ids for row in group_b], pad_id)
     return PairBatch(
         ids_a,
         mask_a,
         ids_b,
         mask_b,
-        targets_a=_padded([row.target_ids for row in group_a], IGNORED)[0],
-        targets_b=_padded([row.target_ids for row in group_b], IGNORED)[0],
+        targets_a=_padded_ids([row.target_ids for row in group_a], IGNORED)[0],
+        targets_b=_padded_ids([row.target_ids for row in group_b], IGNORED)[0],
         alpha=torch.full((len(group_a),), alpha),
     )
 
 
-def _padded(rows: list[list[int]], filler: int) -> tuple[Tensor, Tensor]:
-    width = max(map(len, rows))
-    ids = torch.tensor([row + [filler] * (width - len(row)) for row in rows])
-    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
-    return ids, mask
+def _padded_ids(rows: list[list[int]], filler: int) -> tuple[Tensor, Tensor]:
+    return padded([torch.tensor(row) for row in rows], filler, narrowest=1)

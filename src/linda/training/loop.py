@@ -23,24 +23,15 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from linda.checkpoint import check_can_save
 from linda.errors import LindaError
 from linda.model import LindaModel
+from linda.model.checkpoint import check_can_save
+from linda.model.pretrained import ModelKind, kind_of_model
 from linda.training.corpus import Corpus, PairBatch, PairSampler, read_sentences
 from linda.training.runstate import RunFolder
 from linda.training.settings import TrainingSettings, learning_rate
 from linda.training.validation import validate
 
-# Settings that a model keeps in its own configuration.
-_OF_THE_MODEL = (
-    "mask_probability",
-    "norm_penalty",
-    "noise",
-    "middle_noise",
-    "mirrored",
-    "softmax_sample",
-    "max_length",
-)
 _VALIDATION_SENTENCES = 256  # half of them first texts, half second ones
 
 
@@ -133,8 +124,7 @@ def start_model(settings: TrainingSettings) -> LindaModel:
     """A new model around `settings.base`, or the base itself where it is a LINDA model already."""
     if not settings.base:
         raise LindaError("this preset has no base; name one with --base (a folder or a name on the hub)")
-    config = Path(settings.base) / "config.json"
-    if config.is_file() and '"model_type": "linda"' in config.read_text(encoding="utf-8"):
+    if kind_of_model(settings.base) == ModelKind.LINDA:
         return LindaModel.from_pretrained(settings.base)
     return LindaModel.from_seq2seq(settings.base)
 
@@ -186,8 +176,8 @@ def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
 
 
 def _apply(settings: TrainingSettings, model: LindaModel) -> None:
-    for name in _OF_THE_MODEL:
-        setattr(model.config, name, getattr(settings, name))
+    for name, value in settings.of_the_model().items():
+        setattr(model.config, name, value)
     if settings.dropout is not None:
         for module in model.modules():
             # Layers keep their rates as plain numbers (BART's family) or as Dropout modules (T5's).

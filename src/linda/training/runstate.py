@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linda.checkpoint import load
 from linda.errors import LindaError
 from linda.files.textio import atomic_writer
 from linda.model import LindaModel
@@ -73,7 +72,7 @@ class RunFolder:
             shutil.rmtree(old)
 
     def load_model(self) -> LindaModel:
-        return load(self._checkpoint(self.last_step) / "model")
+        return LindaModel.from_pretrained(self._checkpoint(self.last_step) / "model")
 
     def load_optimizer(self, model: LindaModel, optimizer: torch.optim.Optimizer) -> None:
         from safetensors.torch import load_file

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
+from linda.config import LindaConfig
 from linda.errors import LindaError
 
 
@@ -24,15 +26,16 @@ class TrainingSettings:
     weight_decay: float = 0.0
     clip: float = 1.0  # largest norm of the gradient; 0 clips nothing
     dropout: float | None = None  # None: as the base has it
-    mask_probability: float = 0.1
-    norm_penalty: float = 0.001  # λ
-    noise: float = 0.001
-    middle_noise: float = 0.0
-    mirrored: bool = False
-    softmax_sample: int = 0
+    # Seven that the model keeps in its own configuration.
+    mask_probability: float = LindaConfig.mask_probability
+    norm_penalty: float = LindaConfig.norm_penalty
+    noise: float = LindaConfig.noise
+    middle_noise: float = LindaConfig.middle_noise
+    mirrored: bool = LindaConfig.mirrored
+    softmax_sample: int = LindaConfig.softmax_sample
+    max_length: int = LindaConfig.max_length
     restyled: float = 0.0
     middle: float = 1.0
-    max_length: int = 128
     window: int = 2**16
     precision: str = "auto"  # auto, no, bf16 or fp16
     seed: int = 0
@@ -46,11 +49,17 @@ class TrainingSettings:
         for name in ("learning_rate", "middle"):
             if not getattr(self, name) > 0:
                 raise LindaError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("decay", "mask_probability", "restyled"):
+        for name in ("decay", "restyled"):
             if not 0 <= getattr(self, name) <= 1:
                 raise LindaError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
         if self.precision not in {"auto", "no", "bf16", "fp16"}:
             raise LindaError(f"precision is {self.precision!r}; it must be auto, no, bf16 or fp16")
+        LindaConfig(base={}, **self.of_the_model())  # which checks them, before hours of work
+
+    def of_the_model(self) -> dict[str, Any]:
+        """The settings that the model keeps in its own configuration."""
+        shared = {field.name for field in fields(LindaConfig)} - {"base"}
+        return {name: value for name, value in asdict(self).items() if name in shared}
 
 
 PRESETS = {

@@ -6,8 +6,10 @@ from typing import Any
 
 import torch
 
+from linda.engines.decoding import generate
 from linda.measures import unigram_precision
-from linda.model import IGNORED, LindaModel
+from linda.model import LindaModel
+from linda.model.loss import IGNORED, as_targets
 
 RATIOS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _BATCH = 32
@@ -29,7 +31,7 @@ def validate(model: LindaModel, sentences: list[str]) -> dict[str, Any]:
     with torch.inference_mode():
         for start in range(0, half, _BATCH):
             a, b = (list(side) for side in zip(*pairs[start : start + _BATCH], strict=True))
-            targets_a, targets_b = _targets(model, a), _targets(model, b)
+            targets_a, targets_b = (as_targets(**model.tokenize(texts)) for texts in (a, b))
             for alpha in RATIOS:
                 states, mask = model.mix_texts(a, b, alpha)
                 for share, targets in ((alpha, targets_a), (1 - alpha, targets_b)):
@@ -37,7 +39,7 @@ def validate(model: LindaModel, sentences: list[str]) -> dict[str, Any]:
                         losses[alpha] -= share * model.log_likelihood(states, mask, targets).sum().item()
                         tokens[alpha] += share * (targets != IGNORED).sum().item()
                 if alpha in precisions:
-                    outputs = model.detokenize(model.generate(states, mask, num_beams=1))
+                    outputs = model.detokenize(generate(model, states, mask, num_beams=1))
                     precisions[alpha] += map(unigram_precision, outputs, a if alpha else b)
     model.train(was_training)
     return {
@@ -45,8 +47,3 @@ def validate(model: LindaModel, sentences: list[str]) -> dict[str, Any]:
         "precision_b": sum(precisions[0.0]) / half,
         "loss_per_token": {str(alpha): losses[alpha] / tokens[alpha] for alpha in RATIOS},
     }
-
-
-def _targets(model: LindaModel, texts: list[str]) -> torch.Tensor:
-    batch = model.tokenize(texts)
-    return batch["input_ids"].masked_fill(batch["attention_mask"] == 0, IGNORED)

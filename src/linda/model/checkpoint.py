@@ -9,28 +9,18 @@ from linda.config import LindaConfig
 from linda.errors import LindaError
 from linda.files.folders import atomic_folder, check_replaceable
 from linda.files.textio import atomic_writer
+from linda.model.pretrained import CONFIG_FILE, ModelKind, kind_of_model
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from linda.model import LengthConverter, LindaModel
+    from linda.model.length_converter import LengthConverter
 
-CONFIG_FILE = "config.json"
+EMBEDDED = Path(__file__).parents[1] / "embedded"
+
 WEIGHTS_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
-
-_KIND = "LINDA model"
-
-
-def load(path: str | Path) -> LindaModel:
-    from linda.model import LindaModel
-
-    folder = local_folder(path)
-    config = load_config(folder)
-    model = LindaModel(config, load_seq2seq(folder, config), load_tokenizer(folder))
-    model.converter = load_converter(folder)
-    return model
 
 
 def load_config(folder: Path) -> LindaConfig:
@@ -47,7 +37,7 @@ def load_seq2seq(folder: Path, config: LindaConfig) -> Any:
 
 
 def load_converter(folder: Path) -> LengthConverter:
-    from linda.model import LengthConverter
+    from linda.model.length_converter import LengthConverter
 
     converter = LengthConverter()
     _fill(converter, folder, "converter.")
@@ -56,7 +46,7 @@ def load_converter(folder: Path) -> LengthConverter:
 
 def _fill(module: nn.Module, folder: Path, prefix: str) -> None:
     """Reads the weights of this part of the model."""
-    from linda.weights import load_weights
+    from linda.model.weights import load_weights
 
     path = folder / WEIGHTS_FILE
     weights = {name.removeprefix(prefix): tensor for name, tensor in load_weights(path, prefix).items()}
@@ -66,27 +56,25 @@ def _fill(module: nn.Module, folder: Path, prefix: str) -> None:
         raise LindaError(f"{path} does not fit {CONFIG_FILE}: {str(error).splitlines()[-1].strip()}") from error
 
 
-def save(model: LindaModel, folder: Path, bits: int = 32) -> None:
-    """The folder appears, or changes, only when it is whole."""
-    from linda.weights import save_weights
+def save(
+    folder: Path, config: LindaConfig, state: dict[str, Tensor], tokenizer: PreTrainedTokenizerBase, bits: int = 32
+) -> None:
+    """The folder appears, or changes, only when it is whole. bits: of a weight, 32, 16 or 8."""
+    from linda.model.weights import save_weights
 
-    with atomic_folder(folder, _KIND, _is_linda_model) as part:
-        model.tokenizer.save_pretrained(part)
-        (part / CONFIG_FILE).write_text(model.config.to_json(), encoding="utf-8")
-        save_weights(model.state_dict(), part / WEIGHTS_FILE, bits)
+    with atomic_folder(folder, ModelKind.LINDA.value, _is_linda_model) as part:
+        tokenizer.save_pretrained(part)
+        (part / CONFIG_FILE).write_text(config.to_json(), encoding="utf-8")
+        save_weights(state, part / WEIGHTS_FILE, bits)
 
 
 def check_can_save(folder: Path) -> None:
     """Whether `save` would refuse: asked before hours of work."""
-    check_replaceable(folder, _KIND, _is_linda_model)
+    check_replaceable(folder, ModelKind.LINDA.value, _is_linda_model)
 
 
 def _is_linda_model(folder: Path) -> bool:
-    try:
-        LindaConfig.from_json(folder / CONFIG_FILE)
-    except LindaError:
-        return False
-    return True
+    return kind_of_model(folder) == ModelKind.LINDA
 
 
 def save_config(config: LindaConfig, folder: Path) -> None:
@@ -95,41 +83,14 @@ def save_config(config: LindaConfig, folder: Path) -> None:
         file.write(config.to_json())
 
 
-def start_from_seq2seq(base: str | Path, **settings: Any) -> LindaModel:
-    """The base's own weights and tokenizer, a mask token if it has none, and a fresh length converter."""
-    import torch
-    from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
-
-    from linda.model import LindaModel
-
-    try:
-        if not AutoConfig.from_pretrained(base).is_encoder_decoder:
-            raise LindaError(f"{base} is not an encoder-decoder; LINDA needs one (BART, Marian, T5 …)")
-        seq2seq = AutoModelForSeq2SeqLM.from_pretrained(base, dtype=torch.float32)  # half precision would not learn
-        tokenizer = AutoTokenizer.from_pretrained(base)
-    except LindaError:
-        raise
-    except ImportError as error:  # Marian's own tokenizer is SentencePiece's
-        raise LindaError(f"{base} needs more to be read: pip install 'linda[base]'") from error
-    except (OSError, ValueError) as error:
-        raise LindaError(f"{base} cannot be loaded as a base: {str(error).splitlines()[0]}") from error
-    mask_token = _ensure_mask_token(tokenizer, seq2seq)
-    described = seq2seq.config.to_dict()
-    described.pop("_name_or_path", None)  # where the base lay is nobody's business
-    config = LindaConfig(base=described, mask_token=mask_token, **settings)
-    return LindaModel(config, seq2seq, tokenizer)
-
-
-def _ensure_mask_token(tokenizer: Any, seq2seq: Any) -> str:
-    """BART has a mask token, T5 has sentinels; any other base gets a token of its own."""
-    if tokenizer.mask_token is not None:
-        return str(tokenizer.mask_token)
-    if "<extra_id_0>" in tokenizer.get_vocab():
-        return "<extra_id_0>"
-    tokenizer.add_special_tokens({"mask_token": "<mask>"})
-    if len(tokenizer) > seq2seq.get_input_embeddings().num_embeddings:
-        seq2seq.resize_token_embeddings(len(tokenizer))
-    return "<mask>"
+def model_folder(path: str | Path | None) -> Path:
+    """The folder of a model, which a name on the hub is fetched into; None is the embedded model."""
+    if path is None and not EMBEDDED.is_dir():
+        raise LindaError(
+            "this installation has no embedded model; train one with `linda train`, "
+            "then give its folder (--model FOLDER)"
+        )
+    return local_folder(EMBEDDED if path is None else path)
 
 
 def local_folder(path: str | Path) -> Path:

@@ -10,15 +10,15 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from linda.checkpoint import save_config
 from linda.errors import LindaError
 from linda.measures import mean_share_of_first
-from linda.pairs import Pair, mix_at_ratios
+from linda.measures.pairs import Pair
+from linda.model.checkpoint import save_config
 
 if TYPE_CHECKING:
-    from linda.interpolator import Interpolator
+    from linda.interpolation.interpolator import Interpolator
 
 Knots = list[tuple[float, float]]  # (asked, mixed)
 Shares = Mapping[float, float]  # ratio mixed → measured share of a
@@ -63,6 +63,16 @@ def fit_calibration(interpolator: Interpolator, pairs: Sequence[Pair], progress:
         return [mean_share_of_first(texts, a, b) for texts in outputs]
 
     return symmetric(knots_from_shares(measure_shares(measure)))
+
+
+def mix_at_ratios(
+    interpolator: Interpolator, pairs: Sequence[Pair], ratios: Sequence[float], **settings: Any
+) -> list[list[str]]:
+    """The texts of all pairs at each ratio. One call for all: each text is encoded once, and batches are full."""
+    a, b = [first for first, _ in pairs], [second for _, second in pairs]
+    each = [ratio for ratio in ratios for _ in pairs]
+    texts = interpolator.mix(a * len(ratios), b * len(ratios), each, **settings)
+    return [texts[start : start + len(pairs)] for start in range(0, len(texts), len(pairs))]
 
 
 def symmetric(knots: Knots) -> Knots:

@@ -12,7 +12,7 @@ from enum import Enum
 
 from torch import Tensor
 
-from linda.decoding import Decoding
+from linda.engines.decoding import Decoding
 from linda.measures import same_text, words
 
 # What bytes become that make no character.

@@ -23,24 +23,22 @@ from torch import Tensor
 from tqdm import tqdm
 
 from linda import engines
-from linda.between import Kind, decoding_by_kind, is_unwanted, kind_of, lengthened, without_broken
-from linda.calibration import calibrated
-from linda.checkpoint import load_config, load_converter, local_folder
-from linda.checks import checked_ratio, checked_text
 from linda.config import LindaConfig
-from linda.decoding import Decoding
-from linda.engines import Engine, batches
-from linda.errors import LindaError
-from linda.longtext import pair_sentences, split_to_window
-from linda.memory import give_back
+from linda.engines import Engine
+from linda.engines.decoding import Decoding
+from linda.errors import LindaError, checked_ratio, checked_text
+from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, kind_of, lengthened, without_broken
+from linda.interpolation.calibration import calibrated
+from linda.interpolation.longtext import pair_sentences, split_to_window
+from linda.interpolation.memory import give_back
 from linda.model import LengthConverter, mixed_lengths
-from linda.padding import padded
-from linda.tokens import Tokens
+from linda.model.batching import batches, padded
+from linda.model.checkpoint import load_config, load_converter, model_folder
+from linda.model.pretrained import find_device
+from linda.model.tokens import Tokens
 
 if TYPE_CHECKING:
     from linda.model import LindaModel
-
-EMBEDDED = Path(__file__).with_name("embedded")
 
 # Jobs are sorted by length among those of one chunk: the longer a chunk, the less padding, and the longer the wait
 # for the first row.
@@ -128,7 +126,7 @@ class Interpolator:
         the likeliest beam that copies neither a nor b is taken, where there is one, and no run of three pieces comes
         twice; `copies` takes the likeliest of all (the paper's way, and so the default where `raw` is set). `seed`
         matters to sampling only. `batch_tokens` bounds the memory and never changes a text; the engine knows a good
-        number. `decoding` takes every field of `linda.decoding.Decoding`: beams, sample, temperature, top_p, top_k …
+        number. `decoding` takes every field of `engines.decoding.Decoding`: beams, sample, temperature, top_p, top_k …
         """
         settings: dict[str, Any] = {"n": n, "raw": raw, "copies": copies, "batch_tokens": batch_tokens, **decoding}
         if isinstance(a, str) and isinstance(b, str):
@@ -312,30 +310,11 @@ def _decoding(n: int, settings: dict[str, Any]) -> Decoding:
     return Decoding(n=n, **settings)
 
 
-def model_folder(path: str | Path | None) -> Path:
-    """The folder of a model, which a name on the hub is fetched into; None is the embedded model."""
-    if path is None and not EMBEDDED.is_dir():
-        raise LindaError(
-            "this installation has no embedded model; train one with `linda train`, "
-            "then give its folder (--model FOLDER)"
-        )
-    return local_folder(EMBEDDED if path is None else path)
-
-
 def engine_for(model: Interpolator | str | Path | None, engine: str = "auto") -> str:
     """The name of the engine that computes a model, or would: it is found before anything is loaded."""
     if isinstance(model, Interpolator):
         return model.engine.name
     return engines.choose(engine, load_config(model_folder(model)).base, find_device("auto"))
-
-
-def find_device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        raise LindaError(f"device {name!r} cannot be used here; give cpu, auto or one that is there") from error
 
 
 def _chunks(jobs: Iterable[_Job], tokens: int) -> Iterator[list[_Job]]:

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 from linda.errors import LindaError
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from transformers import PreTrainedModel
+
+    from linda.model import LindaModel
 
 _FRAME_SETTINGS = (
     "decoder_start_token_id",
@@ -158,3 +161,20 @@ class Decoding:
             "pad_token_id": frame.pad,
             "use_cache": True,
         }
+
+
+def generate(model: LindaModel, states: Tensor, mask: Tensor, **settings: Any) -> Tensor:
+    """Token ids (B, T) by `transformers`' own `generate` from mixed states (B, L̃, d) and mask (B, L̃).
+
+    The reference that the engines are held to. Any argument of `generate` is passed on; 4 beams by default.
+    """
+    import torch
+
+    from linda.model.linda_model import as_encoder_output
+
+    # The length limit grows with L̃: the longest row's serves the whole batch.
+    defaults = Decoding().generate_kwargs(model.seq2seq, int(mask.sum(1).max()))
+    with torch.inference_mode():
+        return model.seq2seq.generate(
+            encoder_outputs=as_encoder_output(states), attention_mask=mask, **defaults | settings
+        )

@@ -14,6 +14,9 @@ import torch.nn.functional as F
 from tqdm import tqdm
 
 from linda.errors import LindaError
+from linda.model.batching import batches, padded
+from linda.model.loss import IGNORED
+from linda.model.pretrained import ModelKind, kind_of_model, load_pretrained
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -58,21 +61,17 @@ class LanguageModel:
     @classmethod
     def load(cls, path: str | Path, device: str | torch.device = "cpu") -> LanguageModel:
         """A folder of `transformers` (or a name on the hub), a .gguf file, or a folder that holds one."""
-        from transformers import AutoModelForCausalLM, AutoTokenizer
-
-        folder, settings = _gguf_settings(path)
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(folder, **settings)
-            model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **settings)
-        except ImportError as error:
-            raise LindaError(
-                f"{path} needs a library that is not installed (pip install 'linda[lm]'): {error}"
-            ) from error
-        except (OSError, ValueError) as error:
-            raise LindaError(
-                f"{path} cannot be read as a causal language model: {str(error).strip().splitlines()[0]}"
-            ) from error
-        model.to(torch.device(device))  # type: ignore[arg-type]  # transformers hides the signature
+        folder, gguf_file = _gguf_file(path)
+        model, tokenizer = load_pretrained(
+            "AutoModelForCausalLM",
+            folder,
+            f"{path} cannot be read as a causal language model",
+            extra="lm",
+            quiet=False,
+            dtype=torch.float32,
+            gguf_file=gguf_file,
+        )
+        model.to(torch.device(device))
         return cls(model, tokenizer)
 
     def perplexity(self, texts: Sequence[str], progress: bool = False) -> Perplexity:
@@ -83,7 +82,7 @@ class LanguageModel:
         ids = [self.tokenizer(text, add_special_tokens=False)["input_ids"][:_LONGEST] for text in texts]
         nats = [0.0] * len(texts)
         with tqdm(total=len(texts), desc="perplexity", unit="text", disable=not progress) as bar:
-            for rows in _batches_by_length([len(row) for row in ids]):
+            for rows in batches([len(row) for row in ids], _BATCH_TOKENS, narrowest=1):
                 for row, loss in zip(rows, self._batch_nats([ids[row] for row in rows]), strict=True):
                     nats[row] = loss
                 bar.update(len(rows))
@@ -95,11 +94,10 @@ class LanguageModel:
 
     @torch.inference_mode()
     def _batch_nats(self, rows: list[list[int]]) -> list[float]:
-        width = max(map(len, rows))
-        if width == 0:
+        if not any(rows):
             return [0.0] * len(rows)
         device = self.model.device
-        targets = torch.tensor([row + [-100] * (width - len(row)) for row in rows], device=device)  # (B, T)
+        targets, _ = padded([torch.tensor(row, dtype=torch.long, device=device) for row in rows], IGNORED, narrowest=1)
         starts = torch.full_like(targets[:, :1], self.start_id)
         inputs = torch.cat([starts, targets[:, :-1].clamp(min=0)], dim=1)  # (B, T): padding comes last, unseen
         logits = self.model(input_ids=inputs, use_cache=False).logits  # (B, T, vocabulary)
@@ -138,23 +136,15 @@ def _start_of_text(tokenizer: PreTrainedTokenizerBase) -> int:
     return int(marker)
 
 
-def _gguf_settings(path: str | Path) -> tuple[str, dict[str, str]]:
+def _gguf_file(path: str | Path) -> tuple[str, str | None]:
     """What `from_pretrained` wants: a folder, and the name of the .gguf file in it, if there is one."""
     place = Path(path)
+    if kind_of_model(path) != ModelKind.GGUF:
+        return str(path), None
     if place.is_file():
-        return str(place.parent), {"gguf_file": place.name}
-    files = sorted(place.glob("*.gguf")) if place.is_dir() and not (place / "config.json").exists() else []
+        return str(place.parent), place.name
+    files = sorted(place.glob("*.gguf"))
     if len(files) > 1:
         names = ", ".join(file.name for file in files)
         raise LindaError(f"{path} holds several language models ({names}); name one of the files")
-    return str(path), {"gguf_file": files[0].name} if files else {}
-
-
-def _batches_by_length(lengths: list[int]) -> list[list[int]]:
-    """Row numbers in batches of similar length."""
-    batches: list[list[int]] = []
-    for row in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if not batches or (len(batches[-1]) + 1) * lengths[row] > _BATCH_TOKENS:
-            batches.append([])
-        batches[-1].append(row)
-    return batches
+    return str(path), files[0].name

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from random import Random
-from typing import TYPE_CHECKING, Any
 
 from linda.errors import LindaError
-
-if TYPE_CHECKING:
-    from linda.interpolator import Interpolator
 
 Pair = tuple[str, str]
 
@@ -27,13 +23,3 @@ def draw_pairs(sentences: Iterable[str], count: int, seed: int = 0) -> list[Pair
         random.shuffle(pool)
         pairs += zip(pool[::2], pool[1::2], strict=False)
     return pairs[:count]
-
-
-def mix_at_ratios(
-    interpolator: Interpolator, pairs: Sequence[Pair], ratios: Sequence[float], **settings: Any
-) -> list[list[str]]:
-    """The texts of all pairs at each ratio. One call for all: each text is encoded once, and batches are full."""
-    a, b = [first for first, _ in pairs], [second for _, second in pairs]
-    each = [ratio for ratio in ratios for _ in pairs]
-    texts = interpolator.mix(a * len(ratios), b * len(ratios), each, **settings)
-    return [texts[start : start + len(pairs)] for start in range(0, len(texts), len(pairs))]

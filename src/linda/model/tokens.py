@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tokenizers import Tokenizer
 
-from linda.checkpoint import TOKENIZER_FILE, load_tokenizer
 from linda.errors import LindaError
+from linda.model.checkpoint import TOKENIZER_FILE, load_tokenizer
 
 if TYPE_CHECKING:
     from linda.model import LindaModel

@@ -1,0 +1,121 @@
+"""The loss of training, Eq. 5 and 6 of the paper, and the distribution of α that it assumes. They belong together.
+
+Eq. 5, the mean over α ~ U(0, 1) of
+
+    −[α·log p(xᵃ | xᵃ, xᵇ, α) + (1−α)·log p(xᵇ | xᵃ, xᵇ, α)]
+
+Mirrored, each text is the first one once, and then the only target: the mean over α ~ Beta(2, 1) of
+
+    −½·[log p(xᵃ | xᵃ, xᵇ, α) + log p(xᵇ | xᵇ, xᵃ, α)]
+
+Beta(2, 1) is the uniform α weighted by itself, so both means are the same; but mirrored, no work goes into a text of
+which next to nothing is in the mixture.
+
+Shapes: B pairs, L tokens of a text, T tokens of a target, d the width of a state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+IGNORED = -100  # a padded position of a target; cross-entropy passes it over
+
+
+@dataclass
+class LindaOutput:
+    """What one minibatch of pairs costs. Sums over tokens, means over pairs, as in Eq. 5 and 6."""
+
+    loss: Tensor  # Eq. 6: reconstruction + penalty
+    reconstruction: Tensor  # Eq. 5
+    penalty: Tensor  # λ/M ΣΣ‖h‖²
+    log_p_a: Tensor  # (B,) log p(xᵃ | xᵃ, xᵇ, α)
+    log_p_b: Tensor  # (B,) log p(xᵇ | xᵃ, xᵇ, α)
+    loss_per_token: Tensor  # Eq. 5 divided by the tokens it sums over: the figure shown to people
+    state_norm: Tensor  # mean ‖h‖ over real positions
+
+
+def draw_alpha(random: np.random.Generator, *, mirrored: bool, middle: float = 1.0) -> float:
+    """The ratio of a minibatch: α ~ Beta(middle, middle), weighted by α where the loss is mirrored.
+
+    middle = 1 is the paper's U(0, 1), and Beta(2, 1) mirrored; more draws from the middle.
+    """
+    return random.beta(middle + mirrored, middle)
+
+
+def target_shares(alpha: Tensor, *, mirrored: bool) -> tuple[Tensor, Tensor]:
+    """The weights (B,) of the two targets in the loss."""
+    if mirrored:
+        half = torch.full_like(alpha, 0.5)
+        return half, half
+    return alpha, 1 - alpha
+
+
+def as_targets(input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+    """Token ids (B, T) with IGNORED in the place of padding."""
+    return input_ids.masked_fill(attention_mask == 0, IGNORED)
+
+
+@dataclass(frozen=True)
+class StateNorms:
+    """The norms of the states of both texts, over real positions only."""
+
+    squared_a: Tensor  # (B, L) ‖h‖², 0 for padding
+    squared_b: Tensor
+    positions: Tensor  # how many are real
+
+    @classmethod
+    def of(cls, states_a: Tensor, mask_a: Tensor, states_b: Tensor, mask_b: Tensor) -> StateNorms:
+        """States (B, L, d) and masks (B, L)."""
+        return cls(
+            states_a.float().square().sum(-1) * mask_a,
+            states_b.float().square().sum(-1) * mask_b,
+            mask_a.sum() + mask_b.sum(),
+        )
+
+    def penalty(self, weight: float) -> Tensor:
+        """The second term of Eq. 6: λ/M ΣΣ‖h‖²."""
+        return weight * (self.squared_a.sum(1) + self.squared_b.sum(1)).mean()
+
+    @property
+    def mean(self) -> Tensor:
+        return (self.squared_a.detach().sqrt().sum() + self.squared_b.detach().sqrt().sum()) / self.positions
+
+
+def linda_loss(
+    log_p_a: Tensor,
+    log_p_b: Tensor,
+    targets_a: Tensor,
+    targets_b: Tensor,
+    alpha: Tensor,
+    norms: StateNorms,
+    *,
+    mirrored: bool,
+    norm_penalty: float,
+) -> LindaOutput:
+    """Eq. 6 for B pairs.
+
+    Args:
+        log_p_a, log_p_b: (B,) the log-likelihood of each target; mirrored, each of a mixture in which it comes first.
+        targets_a, targets_b: (B, T), padded with IGNORED.
+        alpha: (B,) drawn by `draw_alpha` with the same `mirrored`.
+        norms: of the encoder's states.
+        mirrored: which form of Eq. 5.
+        norm_penalty: λ.
+    """
+    share_a, share_b = target_shares(alpha, mirrored=mirrored)
+    per_pair = -(share_a * log_p_a + share_b * log_p_b)  # Eq. 5
+    tokens = share_a * (targets_a != IGNORED).sum(1) + share_b * (targets_b != IGNORED).sum(1)
+    penalty = norms.penalty(norm_penalty)
+    return LindaOutput(
+        loss=per_pair.mean() + penalty,
+        reconstruction=per_pair.mean(),
+        penalty=penalty,
+        log_p_a=log_p_a,
+        log_p_b=log_p_b,
+        loss_per_token=per_pair.detach().sum() / tokens.sum(),
+        state_norm=norms.mean,
+    )

@@ -1,0 +1,133 @@
+"""Models of `transformers`: what kind of model a folder holds, loading one, and the device to run it on.
+
+Neither `transformers` nor torch is imported before something is loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from linda.errors import LindaError
+
+if TYPE_CHECKING:
+    import torch
+
+SEQ2SEQ = "AutoModelForSeq2SeqLM"
+
+CONFIG_FILE = "config.json"
+CLASSIFIER_FILE = "classifier.json"  # the settings of a saved TextClassifier
+
+
+class ModelKind(Enum):
+    """What a folder, or a file, holds."""
+
+    LINDA = "LINDA model"
+    CLASSIFIER = "TextClassifier"
+    TRANSFORMERS = "model of transformers"
+    GGUF = "language model in a .gguf file"
+
+
+def kind_of_model(path: str | Path) -> ModelKind | None:
+    """By what is there; None where no model is, as for a name on the hub. Nothing is loaded or checked."""
+    place = Path(path)
+    if place.is_file():
+        return ModelKind.GGUF
+    if (place / CLASSIFIER_FILE).is_file():
+        return ModelKind.CLASSIFIER
+    if (place / CONFIG_FILE).is_file():
+        return ModelKind.LINDA if _model_type(place / CONFIG_FILE) == "linda" else ModelKind.TRANSFORMERS
+    return ModelKind.GGUF if any(place.glob("*.gguf")) else None
+
+
+def _model_type(config: Path) -> Any:
+    try:
+        stored = json.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # whoever loads it says what is wrong
+        return None
+    return stored.get("model_type") if isinstance(stored, dict) else None
+
+
+def load_pretrained(
+    model_class: str,
+    source: str | Path,
+    failure: str,
+    *,
+    way_out: str = "",
+    extra: str = "base",
+    quiet: bool = True,
+    dtype: torch.dtype | None = None,
+    gguf_file: str | None = None,
+) -> tuple[Any, Any]:
+    """A model of `transformers` with its tokenizer.
+
+    Args:
+        model_class: the name of one of its Auto classes.
+        source: a folder, or a name on the hub.
+        failure: the beginning of the message where that fails: what cannot be loaded, and as what.
+        way_out: the end of that message.
+        extra: the extra of this package that brings what the model may need to be read.
+        quiet: no bar and no warnings while it is loaded.
+        dtype: of the weights; None is that of the file.
+        gguf_file: the name of the .gguf file in the folder, if it is one.
+
+    Returns:
+        The model and its tokenizer.
+
+    Example:
+        >>> name = "Helsinki-NLP/opus-mt-fr-en"
+        >>> load_pretrained(SEQ2SEQ, name, f"the translation model {name!r} cannot be loaded")
+    """
+    import transformers
+
+    settings = {} if gguf_file is None else {"gguf_file": gguf_file}
+    precision = {} if dtype is None else {"dtype": dtype}
+    try:
+        with quiet_loading() if quiet else nullcontext():
+            if model_class == SEQ2SEQ and not transformers.AutoConfig.from_pretrained(source).is_encoder_decoder:
+                raise LindaError(f"{source} is not an encoder-decoder; LINDA needs one (BART, Marian, T5 …)")
+            model = getattr(transformers, model_class).from_pretrained(source, **precision, **settings)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source, **settings)
+    except LindaError:
+        raise
+    except ImportError as error:  # Marian's own tokenizer is SentencePiece's; .gguf files have a reader of their own
+        reason = str(error).strip().splitlines()[0]
+        raise LindaError(f"{failure}: it needs more, pip install 'linda[{extra}]' ({reason})") from error
+    except (OSError, ValueError) as error:
+        raise LindaError(f"{failure} ({str(error).strip().splitlines()[0]}){way_out}") from error
+    return model, tokenizer
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """`transformers` draws a bar, lists the heads it leaves out and recommends packages: no news to anyone here."""
+    from transformers.utils import logging
+
+    verbosity, had_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if had_bar:
+            logging.enable_progress_bar()
+
+
+def find_device(name: str = "auto") -> torch.device:
+    """The device of that name; auto is the GPU where there is one."""
+    import torch
+
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise LindaError(f"device {name!r} cannot be used here; give cpu, auto or one that is there") from error

@@ -1,0 +1,53 @@
+"""The import direction that CONTRIBUTING shows: a package imports only from those above it in the list."""
+
+import ast
+import re
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "linda"
+
+# The first column of the table in "Where things are": `files/`, or `errors.py`.
+ORDER = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+# Neither is imported by others: the public names, which are looked up when first used, and `python -m linda`.
+ENTRY_POINTS = {"__init__", "__main__"}
+
+
+def imported(path: Path) -> Iterator[list[str]]:
+    """The names of linda that a file imports anywhere, in parts: at its top, inside functions, for types alone."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        yield from (name.split(".")[1:] for name in names if name.startswith("linda."))
+
+
+def test_everything_is_in_the_list() -> None:
+    modules = {path.stem for path in SOURCE.glob("*.py")} - ENTRY_POINTS
+    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert modules | packages == set(ORDER)
+
+
+@pytest.mark.parametrize("place", range(len(ORDER)), ids=ORDER)
+def test_imports_point_up_the_list(place: int) -> None:
+    name = ORDER[place]
+    files = [SOURCE / f"{name}.py"] if (SOURCE / f"{name}.py").exists() else (SOURCE / name).rglob("*.py")
+    below = {
+        f"{path.relative_to(SOURCE)} imports {other}"
+        for path in files
+        for other, *_ in imported(path)
+        if other in ORDER[place + 1 :]
+    }
+    assert not below
+
+
+def test_no_module_of_the_model_imports_itself_by_way_of_others() -> None:
+    modules = [path for path in (SOURCE / "model").glob("*.py") if path.stem != "__init__"]
+    graph = {path.stem: {name[1] for name in imported(path) if name[0] == "model"} for path in modules}
+    assert {"checkpoint", "length_converter", "loss"} <= graph["linda_model"]
+    list(TopologicalSorter(graph).static_order())  # raises a CycleError
