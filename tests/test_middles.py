@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 import torch
 
+from linda.crossovers import Crossover, CutText, naive_splice
+from linda.crossovers.search import LENGTH_RANGE, SHARE_TOLERANCE
 from linda.errors import LindaError
 from linda.measures.fluency import LanguageModel
 from linda.measures.word_overlap import FUNCTION_WORDS, words
 from linda.middles import making, rerank
-from linda.middles.crossover import LENGTH_RANGE, SHARE_TOLERANCE, Crossover, CrossoverSearch
 from linda.middles.making import MiddlesPlan, Source, TextPair, draw_pairs, make_middles, shard_path, write_shards
 from linda.middles.ngrams import TrigramModel, tokens_of
+from linda.middles.seams import trigram_search
 
 SENTENCES = [
     "The old man walked to the river and sat down on a stone.",
@@ -32,6 +34,10 @@ SENTENCES = [
 @pytest.fixture(scope="module")
 def trigrams():
     return TrigramModel.build(SENTENCES, min_word_count=1, min_trigram_count=1)
+
+
+def cut(a, b):
+    return CutText(a, b), CutText(b, a)
 
 
 class BruteForce:
@@ -85,7 +91,9 @@ class BruteForce:
             for runs in itertools.chain(one, two):
                 score = self.score(runs, a, b, tokens, alpha, wanted)
                 if score is not None:
-                    text = Crossover(runs, 0.0, 0.0).text(a, b)  # several may be one text: the best of them counts
+                    text = Crossover(runs, 0.0, 0.0).text(
+                        *cut(a, b)
+                    )  # several may be one text: the best of them counts
                     found[text] = max(score, found.get(text, -math.inf))
         return found
 
@@ -103,9 +111,10 @@ class BruteForce:
         length = sum(map(len, parts)) / wanted
         if abs(share - alpha) > SHARE_TOLERANCE + 1e-9 or not LENGTH_RANGE[0] <= length <= LENGTH_RANGE[1]:
             return None
-        run = list(itertools.chain(*parts))
+        chunks = [[word.casefold() for word in (a, b)[t].split()[i:j]] for t, i, j in runs]
+        run = list(itertools.chain(*chunks))
         trigrams = list(zip(run, run[1:], run[2:], strict=False))
-        if len(set(trigrams)) < len(trigrams) or any(x[-1] == y[0] for x, y in itertools.pairwise(parts)):
+        if len(set(trigrams)) < len(trigrams) or any(x[-1] == y[0] for x, y in itertools.pairwise(chunks)):
             return None
         text = " ".join(run)
         score = -4 * abs(share - alpha) - 1.5 * abs(math.log(length)) - 1.5 * abs(text.count("(") - text.count(")"))
@@ -118,36 +127,56 @@ class BruteForce:
 @pytest.mark.parametrize("alpha", [0.3, 0.5, 0.75])
 @pytest.mark.parametrize(("first", "second"), [(0, 1), (2, 5), (4, 3), (6, 7)])
 def test_the_search_finds_what_brute_force_finds(trigrams, monkeypatch, first, second, alpha):
-    monkeypatch.setattr("linda.middles.crossover._SEAMS_PER_DIRECTION", 10**6)
+    monkeypatch.setattr("linda.crossovers.search._SEAMS_PER_DIRECTION", 10**6)
     a, b = SENTENCES[first], SENTENCES[second]
     expected = BruteForce().crossovers(a, b, alpha)
-    found = CrossoverSearch(a, b, trigrams).best(alpha, count=10**6)
-    assert {c.text(a, b): c.score for c in found} == pytest.approx(expected, abs=1e-9)
+    *texts, search = trigram_search(a, b, trigrams)
+    found = search.best(alpha, count=10**6)
+    assert {c.text(*texts): c.score for c in found} == pytest.approx(expected, abs=1e-9)
     assert [c.score for c in found] == pytest.approx(sorted(expected.values(), reverse=True))
     assert len(found) > 5
 
 
 def test_the_best_few_are_the_first_of_all(trigrams):
-    search = CrossoverSearch(SENTENCES[0], SENTENCES[3], trigrams)
+    *_, search = trigram_search(SENTENCES[0], SENTENCES[3], trigrams)
     assert search.best(0.5, 3) == search.best(0.5, 12)[:3]
 
 
 def test_a_crossover_is_made_of_runs_of_both_texts(trigrams):
     a, b = SENTENCES[0], SENTENCES[3]
-    for crossover in CrossoverSearch(a, b, trigrams).best(0.5):
+    *texts, search = trigram_search(a, b, trigrams)
+    for crossover in search.best(0.5):
         pieces = [" ".join((a, b)[t].split()[i:j]) for t, i, j in crossover.runs]
-        assert crossover.text(a, b) == " ".join(pieces)
-        assert crossover.text(a, b) not in (a, b)
+        assert crossover.text(*texts) == " ".join(pieces)
+        assert crossover.text(*texts) not in (a, b)
 
 
 @pytest.mark.parametrize(("a", "b"), [("Yes", "No"), ("", "The river was cold."), ("The river", "the river")])
 def test_texts_too_short_or_too_alike_have_no_crossover(trigrams, a, b):
-    assert CrossoverSearch(a, b, trigrams).best(0.5) == []
+    *_, search = trigram_search(a, b, trigrams)
+    assert search.best(0.5) == []
 
 
 def test_unknown_words_and_rare_characters_can_be_cut(trigrams):
-    found = CrossoverSearch("日本 語 is 🙂 hard (", "zzz qqq \u200b yyy !!", trigrams).best(0.5)
+    *_, search = trigram_search("日本 語 is 🙂 hard (", "zzz qqq \u200b yyy !!", trigrams)
+    found = search.best(0.5)
+    assert found
     assert all(math.isfinite(c.score) for c in found)
+
+
+def test_scripts_without_spaces_are_cut_between_characters():
+    a, b = cut("今日は天気がいい", "明日 rain に なる")
+    assert Crossover(((0, 0, 3), (1, 2, 5)), 0.5, 0.0).text(a, b) == "今日は rain に な"
+    assert Crossover(((1, 0, 3), (0, 6, 8)), 0.5, 0.0).text(a, b) == "明日 rainいい"
+
+
+def test_white_space_inside_a_run_is_kept():
+    a, b = cut("one  two\tthree four", "five six\nseven eight")
+    assert Crossover(((0, 0, 3), (1, 2, 4)), 0.5, 0.0).text(a, b) == "one  two\tthree\nseven eight"
+
+
+def test_the_naive_splice_is_half_and_half():
+    assert naive_splice("a1 a2 a3 a4", "b1 b2 b3 b4 b5 b6") == "a1 a2 b4 b5 b6"
 
 
 def test_a_saved_table_gives_the_same_probabilities(trigrams, tmp_path):
@@ -197,15 +226,15 @@ def test_the_ranker_scores_as_if_it_had_read_every_candidate(language_model, tri
     pairs = [(SENTENCES[0], SENTENCES[3]), (SENTENCES[5], SENTENCES[6]), (SENTENCES[1], SENTENCES[2])]
     candidates = []
     for a, b in pairs:
-        search = CrossoverSearch(a, b, trigrams)
+        *_, search = trigram_search(a, b, trigrams)
         # With two seams the middle run is read in its own text's context, so only one seam is exact.
         candidates.append(
             [(ratio, [c for c in search.best(ratio, 30) if len(c.runs) == 2][:6]) for ratio in (0.3, 0.6)]
         )
-    ranked = rerank.SeamRanker(language_model).rank(pairs, candidates)
+    ranked = rerank.SeamRanker(language_model).rank([cut(*pair) for pair in pairs], candidates)
     for (a, b), ratios, best in zip(pairs, candidates, ranked, strict=True):
         for (_, crossovers), chosen in zip(ratios, best, strict=True):
-            losses = language_model.losses([c.text(a, b) for c in crossovers])
+            losses = language_model.losses([c.text(*cut(a, b)) for c in crossovers])
             means = [-loss.nats / loss.tokens for loss in losses]
             assert chosen.runs == crossovers[int(np.argmax(means))].runs
             assert chosen.score == pytest.approx(max(means), abs=1e-4)
@@ -214,7 +243,7 @@ def test_the_ranker_scores_as_if_it_had_read_every_candidate(language_model, tri
 def test_a_ratio_without_candidates_has_no_choice(language_model):
     a, b = SENTENCES[0], SENTENCES[1]
     only = Crossover(((0, 0, 3), (1, 4, 12)), 0.5, 0.0)
-    [[none, one]] = rerank.SeamRanker(language_model).rank([(a, b)], [[(0.2, []), (0.5, [only])]])
+    [[none, one]] = rerank.SeamRanker(language_model).rank([cut(a, b)], [[(0.2, []), (0.5, [only])]])
     assert none is None
     assert one.runs == only.runs
 

@@ -1,7 +1,7 @@
 """Training targets between two texts: searched for, not written.
 
 ngrams     a trigram model that scores thousands of word sequences at once
-crossover  all crossovers of two texts, and which of them read well to the trigram model
+seams      how well the end of one text follows the beginning of another, to the trigram model
 rerank     which of the best reads best to a causal language model
 making     corpora in, files of middles out; resumable
 """

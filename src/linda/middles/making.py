@@ -15,11 +15,12 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
+from linda.crossovers import Crossover
 from linda.errors import LindaError
 from linda.files.textio import atomic_writer, open_text
-from linda.middles.crossover import Crossover, CrossoverSearch
 from linda.middles.ngrams import TrigramModel
 from linda.middles.rerank import SeamRanker
+from linda.middles.seams import trigram_search
 from linda.training.corpus import restyle
 
 SHARD_PAIRS = 512
@@ -155,9 +156,10 @@ def make_middles(
         ranker: chooses among them; without one, the trigram model's favourite is taken.
         candidates: how many crossovers the ranker chooses from.
     """
-    found = []
+    cut, found = [], []
     for pair in pairs:
-        search = CrossoverSearch(pair.a, pair.b, trigrams)
+        first, second, search = trigram_search(pair.a, pair.b, trigrams)
+        cut.append((first, second))
         found.append([(ratio, search.best(ratio, candidates if ranker else 1)) for ratio in pair.ratios])
     chosen: list[list[Crossover | None]]
     if ranker is None:
@@ -168,12 +170,12 @@ def make_middles(
         chosen = [[] for _ in pairs]
         for start in range(0, len(order), _RANKED_AT_ONCE):
             batch = order[start : start + _RANKED_AT_ONCE]
-            ranked = ranker.rank([(pairs[p].a, pairs[p].b) for p in batch], [found[p] for p in batch])
+            ranked = ranker.rank([cut[p] for p in batch], [found[p] for p in batch])
             for p, best in zip(batch, ranked, strict=True):
                 chosen[p] = best
     return [
-        Middle(pair.a, pair.b, ratio, round(best.share, 4), best.text(pair.a, pair.b), round(best.score, 3))
-        for pair, row in zip(pairs, chosen, strict=True)
+        Middle(pair.a, pair.b, ratio, round(best.share, 4), best.text(*texts), round(best.score, 3))
+        for pair, texts, row in zip(pairs, cut, chosen, strict=True)
         for ratio, best in zip(pair.ratios, row, strict=True)
         if best is not None
     ]

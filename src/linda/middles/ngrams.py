@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from linda.crossovers.cuts import IntArray
+from linda.crossovers.search import FloatArray
 from linda.errors import LindaError
 from linda.files.textio import atomic_path
 
@@ -30,9 +32,6 @@ _SPECIAL = ("<s>", "</s>", "<unk>")
 _BITS = 21  # of a word's number: three of them fit a key of 64 bits
 _BACKOFF = np.log(0.4)
 _TOKEN = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 
 def tokens_of(text: str) -> list[str]:

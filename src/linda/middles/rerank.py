@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from linda.crossovers import Crossover, CutText
 from linda.measures.fluency import LanguageModel
-from linda.middles.crossover import Crossover
 
 _SEAM_TOKENS = 4  # read after a seam
 _SHARE_WEIGHT = 0.5  # nats per token that a distance of 1 from the ratio costs
 _LONGEST = 192  # tokens of a text; pairs with a longer one are not ranked
-
-Seam = tuple[int, int, int]  # the text that comes first, its chunks before the seam, chunks of the other before it
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,9 @@ class SeamRanker:
 
     @torch.inference_mode()
     def rank(
-        self, pairs: Sequence[tuple[str, str]], candidates: Sequence[Sequence[tuple[float, Sequence[Crossover]]]]
+        self,
+        pairs: Sequence[tuple[CutText, CutText]],
+        candidates: Sequence[Sequence[tuple[float, Sequence[Crossover]]]],
     ) -> list[list[Crossover | None]]:
         """The best crossover of each pair at each ratio.
 
@@ -81,7 +80,7 @@ class SeamRanker:
                 if is_short[pair]
                 for _, crossovers in ratios
                 for crossover in crossovers
-                for seam in _seams_of(crossover)
+                for seam in crossover.seams
             }
         )
         read, cache = self._read(texts)
@@ -93,7 +92,7 @@ class SeamRanker:
                 side = read[2 * pair + text]
                 total += float(side.sums[side.starts[stop]] - side.sums[side.starts[start]])
                 tokens += side.starts[stop] - side.starts[start]
-            total += sum(seam_scores[(pair, *seam)] for seam in _seams_of(crossover))
+            total += sum(seam_scores[(pair, *seam)] for seam in crossover.seams)
             return total / max(1, tokens) - _SHARE_WEIGHT * abs(crossover.share - alpha)
 
         best: list[list[Crossover | None]] = []
@@ -105,13 +104,14 @@ class SeamRanker:
                 best[-1].append(Crossover(top[1].runs, top[1].share, top[0]) if top else None)
         return best
 
-    def _tokenized(self, text: str) -> tuple[list[int], list[int]]:
-        """Token ids, and the number of the first token of each whitespace word; the number of tokens comes last."""
+    def _tokenized(self, text: CutText) -> tuple[list[int], list[int]]:
+        """Token ids, and the number of the first token of each chunk; the number of tokens comes last."""
         ids: list[int] = []
         starts = [0]
-        for number, chunk in enumerate(text.split()):
+        for place in range(len(text)):
             # A word and the space before it are tokenized on their own, as in any byte-level BPE.
-            ids += self._tokenizer(" " * (number > 0) + chunk, add_special_tokens=False)["input_ids"]
+            spaced = text.gap_before(place) + text.chunks[place]
+            ids += self._tokenizer(spaced, add_special_tokens=False)["input_ids"]
             starts.append(len(ids))
         return ids, starts
 
@@ -176,7 +176,3 @@ class SeamRanker:
         log_p[is_scored] = self._log_p(states[:, :-1][is_scored], inputs[:, 1:][is_scored])
         own = torch.tensor([float(other.sums[stop] - other.sums[start]) for other, start, stop in afters])
         return (log_p.sum(1) - own).tolist()
-
-
-def _seams_of(crossover: Crossover) -> list[Seam]:
-    return [(text, stop, start) for (text, _, stop), (_, start, _) in pairwise(crossover.runs)]
