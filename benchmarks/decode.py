@@ -175,10 +175,11 @@ def matmul_gops(size: int = 1024) -> float:
 
 def matmul_gops_8_bits(size: int = 1024) -> float:
     """The same of the 8-bit kernel alone."""
-    from linda.engines.quantized import Linear, quantize
+    from linda.engines.linear import Linear, find_product
+    from linda.engines.quantized import quantize
 
     matrix = torch.randn(size, size)
-    layer, rows = Linear.of(matrix, torch.zeros(size)), quantize(matrix)
+    layer, rows = Linear.of(matrix, torch.zeros(size), find_product()), quantize(matrix)
     return 2 * size**3 / best_seconds(lambda: layer(rows)) / 1e9
 
 
