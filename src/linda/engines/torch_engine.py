@@ -49,9 +49,10 @@ class TorchEngine:
         decoding: Decoding,
         seeds: Sequence[int],
         pieces: Sequence[Collection[int]] | None = None,
+        prior: Tensor | None = None,
     ) -> list[list[Hypothesis]]:
         try:
-            return write(self._begin, states, mask, self._frame, decoding, seeds)
+            return write(self._begin, states, mask, self._frame, decoding, seeds, prior)
         except torch.OutOfMemoryError:
             # A GPU tells its limit only by failing. Rows are independent, so halves give the same texts; and later
             # batches, where nobody set their size, are smaller.
@@ -59,11 +60,16 @@ class TorchEngine:
             if half == 0:
                 raise
             self.batch_tokens = max(1, self.batch_tokens // 2)
-        return self.decode(states[:half], mask[:half], decoding, seeds[:half]) + self.decode(
-            states[half:], mask[half:], decoding, seeds[half:]
-        )
+        halves = (slice(half), slice(half, None))
+        return [
+            texts
+            for rows in halves
+            for texts in self.decode(
+                states[rows], mask[rows], decoding, seeds[rows], prior=None if prior is None else prior[rows]
+            )
+        ]
 
     def _begin(
-        self, states: Tensor, mask: Tensor, *, copies: int, beams: int, longest: int
+        self, states: Tensor, bias: Tensor, *, copies: int, beams: int, longest: int
     ) -> tuple[TorchPaths, Vocabulary]:
-        return TorchPaths(self._decoder, states, mask, slots=beams, capacity=longest), WHOLE
+        return TorchPaths(self._decoder, states, bias, slots=beams, capacity=longest), WHOLE
