@@ -5,7 +5,6 @@ import json
 import math
 from collections import Counter
 
-import numpy as np
 import pytest
 import torch
 
@@ -233,19 +232,20 @@ def test_the_ranker_scores_as_if_it_had_read_every_candidate(language_model, tri
         )
     ranked = rerank.SeamRanker(language_model).rank([cut(*pair) for pair in pairs], candidates)
     for (a, b), ratios, best in zip(pairs, candidates, ranked, strict=True):
-        for (_, crossovers), chosen in zip(ratios, best, strict=True):
-            losses = language_model.losses([c.text(*cut(a, b)) for c in crossovers])
+        for (_, crossovers), ordered in zip(ratios, best, strict=True):
+            losses = language_model.losses([c.text(*cut(a, b)) for c in ordered])
             means = [-loss.nats / loss.tokens for loss in losses]
-            assert chosen.runs == crossovers[int(np.argmax(means))].runs
-            assert chosen.score == pytest.approx(max(means), abs=1e-4)
+            assert {c.runs for c in ordered} == {c.runs for c in crossovers}
+            assert [c.score for c in ordered] == pytest.approx(means, abs=1e-4)
+            assert means == pytest.approx(sorted(means, reverse=True), abs=1e-4)
 
 
-def test_a_ratio_without_candidates_has_no_choice(language_model):
+def test_a_ratio_without_candidates_has_none(language_model):
     a, b = SENTENCES[0], SENTENCES[1]
     only = Crossover(((0, 0, 3), (1, 4, 12)), 0.5, 0.0)
     [[none, one]] = rerank.SeamRanker(language_model).rank([cut(a, b)], [[(0.2, []), (0.5, [only])]])
-    assert none is None
-    assert one.runs == only.runs
+    assert none == []
+    assert [c.runs for c in one] == [only.runs]
 
 
 @pytest.fixture
@@ -276,6 +276,18 @@ def test_a_middle_says_what_it_is_made_of(trigrams):
         assert middle.share == pytest.approx(counts[0] / sum(counts), abs=1e-4)
         assert abs(middle.share - middle.alpha) <= SHARE_TOLERANCE + 1e-4
     assert [middle.alpha for middle in made] == [0.3, 0.7]
+
+
+def test_the_other_candidates_can_be_put_together_again(trigrams, language_model):
+    pairs = [TextPair(SENTENCES[0], SENTENCES[3], (0.3, 0.6)), TextPair(SENTENCES[6], SENTENCES[2], (0.5,))]
+    for middle in make_middles(pairs, trigrams, rerank.SeamRanker(language_model), candidates=5):
+        texts = cut(middle.a, middle.b)
+        assert len(middle.others) == 4
+        assert [score for score, *_ in middle.others] == sorted((score for score, *_ in middle.others), reverse=True)
+        for score, _, *flat in middle.others:
+            runs = tuple(tuple(map(int, flat[i : i + 3])) for i in range(0, len(flat), 3))
+            assert score <= middle.score
+            assert Crossover(runs, 0.0, 0.0).text(*texts) != middle.target
 
 
 def test_an_interrupted_run_goes_on_to_the_same_files(corpus, trigrams, language_model, tmp_path, monkeypatch):

@@ -28,7 +28,7 @@ class CutText:
     def __init__(self, text: str, other: str) -> None:
         self.text = text
         spans = [match.span() for match in _CHUNK.finditer(text)]
-        self._starts, self._ends = [start for start, _ in spans], [end for _, end in spans]
+        self._starts, self.ends = [start for start, _ in spans], [end for _, end in spans]
         self.chunks = [text[start:end] for start, end in spans]
         shared = frozenset(words(other))
         self._own_words = [[word for word in words(chunk) if word not in shared] for chunk in self.chunks]
@@ -38,11 +38,11 @@ class CutText:
 
     def run(self, start: int, stop: int) -> str:
         """The text of chunks start … stop − 1."""
-        return self.text[self._starts[start] : self._ends[stop - 1]] if start < stop else ""
+        return self.text[self._starts[start] : self.ends[stop - 1]] if start < stop else ""
 
     def gap_before(self, place: int) -> str:
         """The white space between two chunks: before chunk `place`."""
-        return self.text[self._ends[place - 1] : self._starts[place]] if 0 < place < len(self) else ""
+        return self.text[self.ends[place - 1] : self._starts[place]] if 0 < place < len(self) else ""
 
     @cached_property
     def words_before(self) -> IntArray:

@@ -49,6 +49,7 @@ class Engine(Protocol):
         seeds: Sequence[int],
         pieces: Sequence[Collection[int]] | None = None,
         prior: torch.Tensor | None = None,
+        lengths: Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
         """Texts from states.
 
@@ -63,12 +64,36 @@ class Engine(Protocol):
             pieces: per row the token ids of the texts that it was mixed from, for an engine that writes from a short
                 list of the vocabulary; others ignore them.
             prior: is added to the attention scores of each state, in every layer and head, (B, S); None adds nothing.
+            lengths: per row the length wanted, L̃, which limits that of the text; None: the number of its states.
 
         Returns:
             `decoding.n` texts per row, the best first.
 
         Example:
             engine.decode(states, mask, Decoding(beams=4), seeds=[0] * len(states))[0][0].ids
+        """
+        ...
+
+    def read(
+        self,
+        states: torch.Tensor,
+        mask: torch.Tensor,
+        sequences: Sequence[Sequence[Sequence[int]]],
+        wanted: Sequence[Sequence[int]],
+        prior: torch.Tensor | None = None,
+    ) -> list[list[torch.Tensor]]:
+        """Forced decoding: how likely tokens are after each position of given sequences.
+
+        Args:
+            states: what the decoder attends to, (B, S, d).
+            mask: 1 where a state is real, (B, S).
+            sequences: per row, token sequences without start and end markers.
+            wanted: per row, the tokens whose log-probability is wanted; all tokens of the row's sequences are known
+                to an engine that chooses from a short list.
+            prior: as for `decode`.
+
+        Returns:
+            Per row and sequence of T tokens: log p of each wanted token after 0, 1 … T tokens, (T + 1, wanted).
         """
         ...
 

@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from linda.engines import CPU_BATCH_TOKENS
+from linda.engines.attention import attention_bias
 from linda.engines.bart_family import ACTIVATIONS, NORMALIZES_FIRST, Network
 from linda.engines.decoding import Decoding, Frame, Hypothesis
+from linda.engines.forced import after_prompt, forced_inputs, forced_log_probabilities
 from linda.engines.int8_paths import Int8Paths
 from linda.engines.linear import Linear, Product, find_product
 from linda.engines.search import Vocabulary, write
@@ -61,6 +63,7 @@ class Int8Engine:
         seeds: Sequence[int],
         pieces: Sequence[Collection[int]] | None = None,
         prior: Tensor | None = None,
+        lengths: Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
         def begin(
             states: Tensor, bias: Tensor, *, copies: int, beams: int, longest: int
@@ -68,7 +71,22 @@ class Int8Engine:
             output = self._output(None if pieces is None else [row for row in pieces for _ in range(copies)])
             return Int8Paths(self._network, output, states, bias, beams * longest), output.vocabulary
 
-        return write(begin, states, mask, self._frame, decoding, seeds, prior)
+        return write(begin, states, mask, self._frame, decoding, seeds, prior, lengths)
+
+    @torch.inference_mode()
+    def read(
+        self,
+        states: Tensor,
+        mask: Tensor,
+        sequences: Sequence[Sequence[Sequence[int]]],
+        wanted: Sequence[Sequence[int]],
+        prior: Tensor | None = None,
+    ) -> list[list[Tensor]]:
+        prompt, inputs = forced_inputs(sequences, self._frame)
+        output = self._output(wanted)
+        bias = attention_bias(mask, prior)
+        found = forced_log_probabilities(self._network, output, states, bias, inputs, wanted)
+        return after_prompt(found, sequences, prompt)
 
     def _output(self, pieces: Sequence[Collection[int]] | None) -> Output:
         return Output([self._whole_vocabulary]) if pieces is None else self._short_lists.output(pieces)

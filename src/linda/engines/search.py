@@ -85,6 +85,7 @@ def write(
     decoding: Decoding,
     seeds: Sequence[int],
     prior: Tensor | None = None,
+    lengths: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
     """What every engine's `decode` comes to; its arguments are described there (`Engine.decode`).
 
@@ -96,11 +97,12 @@ def write(
         decoding: how a text is chosen.
         seeds: one per row.
         prior: (B, S), or None.
+        lengths: one per row, or None.
 
     Returns:
         `decoding.n` texts per row, the best first.
     """
-    limits = [decoding.limit(length, frame.window) for length in mask.sum(dim=1).tolist()]
+    limits = [decoding.limit(length, frame.window) for length in lengths or mask.sum(dim=1).tolist()]
     bias = attention_bias(mask, prior)
     if not decoding.sample and decoding.beams > 1:
         paths, vocabulary = begin(states, bias, copies=1, beams=decoding.beams, longest=max(limits))

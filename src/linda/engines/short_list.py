@@ -50,6 +50,13 @@ class Output:
             logits[:, :, -self._hidden.shape[2] :].add_(self._hidden)
         return logits
 
+    def of_rows(self, states: Rows, row: Tensor) -> Tensor:
+        """states of any N positions, and the row (N,) of the batch that each is of → logits (N, V)."""
+        logits = torch.cat([part(states) for part in self._parts], dim=1)
+        if self._hidden is not None:
+            logits[:, -self._hidden.shape[2] :].add_(self._hidden[row, 0])
+        return logits
+
     def keep(self, order: list[int]) -> None:
         if self._hidden is not None:
             self._hidden = self._hidden[order]

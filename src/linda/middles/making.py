@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from linda.crossovers import Crossover
+from linda.crossovers import Crossover, CutText
 from linda.errors import LindaError
 from linda.files.textio import atomic_writer, open_text
 from linda.middles.ngrams import TrigramModel
@@ -94,6 +94,8 @@ class Middle:
     share: float
     target: str
     score: float
+    # The other candidates, best first: score, share, then text, start and stop of each run.
+    others: list[list[float]]
 
 
 def draw_pairs(plan: MiddlesPlan) -> Iterator[TextPair]:
@@ -161,24 +163,27 @@ def make_middles(
         first, second, search = trigram_search(pair.a, pair.b, trigrams)
         cut.append((first, second))
         found.append([(ratio, search.best(ratio, candidates if ranker else 1)) for ratio in pair.ratios])
-    chosen: list[list[Crossover | None]]
-    if ranker is None:
-        chosen = [[crossovers[0] if crossovers else None for _, crossovers in ratios] for ratios in found]
-    else:
+    if ranker is not None:
         # Pairs of like length are read together; the results are put back in order.
         order = sorted(range(len(pairs)), key=lambda p: len(pairs[p].a) + len(pairs[p].b))
-        chosen = [[] for _ in pairs]
         for start in range(0, len(order), _RANKED_AT_ONCE):
             batch = order[start : start + _RANKED_AT_ONCE]
             ranked = ranker.rank([cut[p] for p in batch], [found[p] for p in batch])
-            for p, best in zip(batch, ranked, strict=True):
-                chosen[p] = best
+            for p, by_ratio in zip(batch, ranked, strict=True):
+                found[p] = list(zip(pairs[p].ratios, by_ratio, strict=True))
     return [
-        Middle(pair.a, pair.b, ratio, round(best.share, 4), best.text(*texts), round(best.score, 3))
-        for pair, texts, row in zip(pairs, cut, chosen, strict=True)
-        for ratio, best in zip(pair.ratios, row, strict=True)
-        if best is not None
+        _middle(pair, texts, ratio, *crossovers)
+        for pair, texts, ratios in zip(pairs, cut, found, strict=True)
+        for ratio, crossovers in ratios
+        if crossovers
     ]
+
+
+def _middle(
+    pair: TextPair, texts: tuple[CutText, CutText], ratio: float, best: Crossover, *others: Crossover
+) -> Middle:
+    rest = [[round(c.score, 3), round(c.share, 4), *itertools.chain.from_iterable(c.runs)] for c in others]
+    return Middle(pair.a, pair.b, ratio, round(best.share, 4), best.text(*texts), round(best.score, 3), rest)
 
 
 def write_shards(

@@ -12,7 +12,7 @@ Seams are shared between candidates, with one seam or two.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,15 +61,15 @@ class SeamRanker:
         self,
         pairs: Sequence[tuple[CutText, CutText]],
         candidates: Sequence[Sequence[tuple[float, Sequence[Crossover]]]],
-    ) -> list[list[Crossover | None]]:
-        """The best crossover of each pair at each ratio.
+    ) -> list[list[list[Crossover]]]:
+        """The crossovers of each pair at each ratio, best first.
 
         Args:
             pairs: texts a and b.
             candidates: for each pair, (ratio, crossovers at that ratio) as often as wanted.
 
         Returns:
-            For each pair, one crossover per ratio, with the language model's score; None where there is no candidate.
+            For each pair and ratio, the crossovers with the language model's score; none where a text is too long.
         """
         texts = [self._tokenized(text) for pair in pairs for text in pair]
         is_short = [all(len(ids) <= _LONGEST for ids, _ in texts[2 * p : 2 * p + 2]) for p in range(len(pairs))]
@@ -95,14 +95,14 @@ class SeamRanker:
             total += sum(seam_scores[(pair, *seam)] for seam in crossover.seams)
             return total / max(1, tokens) - _SHARE_WEIGHT * abs(crossover.share - alpha)
 
-        best: list[list[Crossover | None]] = []
+        ranked: list[list[list[Crossover]]] = []
         for pair, ratios in enumerate(candidates):
-            best.append([])
-            for alpha, crossovers in ratios:
-                scored = [(score(pair, alpha, c), c) for c in crossovers] if is_short[pair] else []
-                top = max(scored, key=lambda item: item[0], default=None)
-                best[-1].append(Crossover(top[1].runs, top[1].share, top[0]) if top else None)
-        return best
+            scored = [
+                [replace(c, score=score(pair, alpha, c)) for c in crossovers] if is_short[pair] else []
+                for alpha, crossovers in ratios
+            ]
+            ranked.append([sorted(crossovers, key=lambda c: -c.score) for crossovers in scored])
+        return ranked
 
     def _tokenized(self, text: CutText) -> tuple[list[int], list[int]]:
         """Token ids, and the number of the first token of each chunk; the number of tokens comes last."""
