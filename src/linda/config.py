@@ -10,12 +10,15 @@ from typing import Any
 
 from linda.errors import LindaError
 
+MIXINGS = ("states", "attention")
+
 
 @dataclass
 class LindaConfig:
     """Defaults are the paper's (§4)."""
 
     base: dict[str, Any]  # the configuration of the encoder-decoder, as `transformers` writes it
+    mixing: str = "states"  # how two texts are mixed: by adding states (Eq. 4), or by attention
     mask_token: str = "<mask>"
     mask_probability: float = 0.1  # of each whitespace word, drawn afresh every time a sentence is seen
     norm_penalty: float = 0.001  # λ of Eq. 6
@@ -34,6 +37,8 @@ class LindaConfig:
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value < float("inf"):
                 raise LindaError(f"{name} is {value!r}; it must be a number of 0 or more")
+        if self.mixing not in MIXINGS:
+            raise LindaError(f"mixing is {self.mixing!r}; it must be one of {', '.join(MIXINGS)}")
         if self.mask_probability > 1:
             raise LindaError(f"mask_probability is {self.mask_probability}; it must lie between 0 and 1")
         if self.softmax_sample < 0:

@@ -26,7 +26,11 @@ class TrainingSettings:
     weight_decay: float = 0.0
     clip: float = 1.0  # largest norm of the gradient; 0 clips nothing
     dropout: float | None = None  # None: as the base has it
-    # Seven that the model keeps in its own configuration.
+    middles: tuple[str, ...] = ()  # folders of middles to learn from, beside or in place of a corpus
+    pair_share: float = 0.2  # of the minibatches, with middles: pairs of the corpus, the paper's objective
+    ends: float = 0.4  # share of pairs of middles that also get a copy of one text as a target
+    # Eight that the model keeps in its own configuration.
+    mixing: str = LindaConfig.mixing
     mask_probability: float = LindaConfig.mask_probability
     norm_penalty: float = LindaConfig.norm_penalty
     noise: float = LindaConfig.noise
@@ -49,11 +53,13 @@ class TrainingSettings:
         for name in ("learning_rate", "middle"):
             if not getattr(self, name) > 0:
                 raise LindaError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("decay", "restyled"):
+        for name in ("decay", "restyled", "pair_share", "ends"):
             if not 0 <= getattr(self, name) <= 1:
                 raise LindaError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
         if self.precision not in {"auto", "no", "bf16", "fp16"}:
             raise LindaError(f"precision is {self.precision!r}; it must be auto, no, bf16 or fp16")
+        if self.middles and self.mixing != "attention":
+            raise LindaError("middles are learnt by mixing attention: give --mixing attention")
         LindaConfig(base={}, **self.of_the_model())  # which checks them, before hours of work
 
     def of_the_model(self) -> dict[str, Any]:
