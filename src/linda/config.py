@@ -24,8 +24,6 @@ class LindaConfig:
     norm_penalty: float = 0.001  # λ of Eq. 6
     noise: float = 0.001  # standard deviation of the noise on every state, in training
     middle_noise: float = 0.0  # more of it at α = ½, as a share of the state's norm; none at the ends; 0 in the paper
-    # In writing, how much longer the mixed states of two long texts are made half-way between them; not in the paper.
-    middle_gain: float = 0.0
     mirrored: bool = False  # each text of a pair is the only target of a mixture of its own; not so in the paper
     softmax_sample: int = 0  # pieces, beside the minibatch's own, that training's softmax is estimated from; 0: all
     max_length: int = 128  # the window in tokens; longer texts are mixed sentence by sentence
@@ -33,7 +31,7 @@ class LindaConfig:
     calibration: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, 0.0), (1.0, 1.0)])
 
     def __post_init__(self) -> None:
-        for name in ("mask_probability", "norm_penalty", "noise", "middle_noise", "middle_gain"):
+        for name in ("mask_probability", "norm_penalty", "noise", "middle_noise"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value < float("inf"):
                 raise LindaError(f"{name} is {value!r}; it must be a number of 0 or more")

@@ -120,8 +120,8 @@ class Int8Reading:
         positions = starts[:, :, None] + torch.arange(length)  # (B, c, t)
         embedded = self._network.embedding.at(inputs, positions.clamp_max(self._network.embedding.last)).flatten(0, 2)
         # A branch sees the prefix of its sequence, and its own tokens so far.
-        place = torch.arange(self._memory[0][0].shape[1])  # of the sequences: path · width + position
-        prefix = (place // self._width == paths[:, :, None]) & (place % self._width < starts[:, :, None])
+        places = torch.arange(self._memory[0][0].shape[1])  # of the sequences: path · width + position
+        prefix = (places // self._width == paths[:, :, None]) & (places % self._width < starts[:, :, None])
         own = torch.block_diag(*[torch.ones(length, length).tril()] * count).bool()
         seen = torch.cat(
             [prefix.repeat_interleave(length, dim=1), own.expand(rows, -1, -1)], dim=2
