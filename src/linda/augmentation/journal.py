@@ -158,15 +158,6 @@ class Journal:
 def _chunk(line: dict[str, Any]) -> Chunk:
     rows = [NewRow(tuple(example), *rest) for example, *rest in line["rows"]]
     tally = line["tally"]
-    return Chunk(
-        line["start"],
-        line["stop"],
-        rows,
-        Tally(
-            planned=tally["planned"],
-            made=tally["made"],
-            stopped=Counter(tally["stopped"]),
-            left_out=Counter(tally["left_out"]),
-            labels=Counter({int(code): count for code, count in tally["labels"].items()}),
-        ),
-    )
+    stopped, left_out = Counter(tally["stopped"]), Counter(tally["left_out"])
+    labels = Counter({int(code): count for code, count in tally["labels"].items()})  # JSON keys are strings
+    return Chunk(line["start"], line["stop"], rows, Tally(tally["planned"], tally["made"], stopped, left_out, labels))

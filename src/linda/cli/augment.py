@@ -21,14 +21,12 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
 
 GROUPS = {
-    "Input and output": (
-        "output", "text", "label", "pair", "skip_empty", "only_new", "input_format", "output_format",
-    ),
+    "Input and output": ("output", "text", "label", "pair", "skip_empty", "only_new", "input_format", "output_format"),
     "Plan": ("per_row", "total", "partners", "ratio", "seed", "plan_file", "save_plan"),
     "Texts": ("method", "model", "translate", "engine", "raw_ratio", "keep", "retries"),
     "Labels": ("labels", "temperature", "teacher", "encoder", "weight"),
     "Execution": ("resume", "restart", "batch_size", "workers"),
-}  # fmt: skip
+}
 
 EXAMPLES = """\b
 Examples:
@@ -38,80 +36,43 @@ Examples:
     linda augment rte.jsonl --output new.jsonl --text premise --pair hypothesis --per-row 4 --only-new
 """
 
+RATIO_HELP = "Distribution of the mixing ratio: uniform, beta:0.4, a constant (0.5) or a range (0.2-0.8)."
+MODEL_HELP = "LINDA model; for ssmba, also a masked language model.  [default: the embedded model]"
+ENCODER_HELP = "Encoder of the fine-tuned teacher and of nearest partners.  [default: all-MiniLM-L6-v2]"
+WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column `weight`."
 
-@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
+
+@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES, context_settings={"show_default": True})
 @click.argument("source", metavar="IN")
 @click.option("--output", metavar="OUT", help="Output file, overwritten if it exists; - for standard output.")
-@click.option("--text", metavar="COLUMN", default="text", show_default=True, help="Text column.")
-@click.option("--label", metavar="COLUMN", default="label", show_default=True, help="Label column: classes or lists.")
+@click.option("--text", metavar="COLUMN", default="text", help="Text column.")
+@click.option("--label", metavar="COLUMN", default="label", help="Label column: classes or lists of probabilities.")
 @click.option("--pair", metavar="COLUMN", help="Second text column of a pair task.")
-@click.option("--per-row", default=1, show_default=True, type=click.IntRange(1), help="New rows per original row.")
+@click.option("--per-row", default=1, type=click.IntRange(1), help="New rows per original row.")
 @click.option("--total", type=click.IntRange(1), help="New rows in total, instead of --per-row.")
 @click.option("--only-new", is_flag=True, help="Write the new rows without the originals.")
-@click.option(
-    "--partners",
-    default="same",
-    show_default=True,
-    type=click.Choice(PARTNERS),
-    help="Which rows may be mixed with a row, by label or similarity.",
-)
-@click.option(
-    "--weight",
-    default=1.0,
-    show_default=True,
-    help="Training weight of new rows. A value other than 1 adds the column `weight`.",
-)
-@click.option(
-    "--ratio",
-    default="uniform",
-    show_default=True,
-    help="Distribution of the mixing ratio: uniform, beta:0.4, a constant (0.5) or a range (0.2-0.8).",
-)
+@click.option("--partners", default="same", type=click.Choice(PARTNERS), help="Which rows may be mixed with a row.")
+@click.option("--weight", default=1.0, help=WEIGHT_HELP)
+@click.option("--ratio", default="uniform", help=RATIO_HELP)
 @click.option("--raw-ratio", is_flag=True, help="Mix by the ratio itself, without calibration, as in the paper.")
-@click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(0, 2**64 - 1), help="Seed of the plan and the texts."
-)
+@click.option("--seed", default=0, type=click.IntRange(0, 2**64 - 1), help="Seed of the plan and the texts.")
 @click.option("--plan", "plan_file", metavar="FILE", help="Use this plan instead of drawing one.")
 @click.option("--save-plan", metavar="FILE", help="Write the plan to a .csv or .jsonl file; - prints its first rows.")
-@click.option(
-    "--labels", default="interpolated", show_default=True, type=click.Choice(LABELS), help="How new rows are labelled."
-)
-@click.option("--temperature", default=0.5, show_default=True, help="Temperature of sharpened labels.")
+@click.option("--labels", default="interpolated", type=click.Choice(LABELS), help="How new rows are labelled.")
+@click.option("--temperature", default=0.5, help="Temperature of sharpened labels; 1 keeps them as they are.")
 @click.option("--teacher", metavar="FOLDER", help="Classifier for predicted labels.  [default: fine-tuned on IN]")
-@click.option(
-    "--encoder",
-    metavar="FOLDER",
-    help="Encoder of the fine-tuned teacher and of nearest partners.  [default: all-MiniLM-L6-v2]",
-)
-@click.option("--method", default="linda", show_default=True, help="linda, eda, ssmba or backtranslation.")
-@click.option(
-    "--model",
-    metavar="FOLDER",
-    help="LINDA model; for ssmba, also a masked language model.  [default: the embedded model]",
-)
+@click.option("--encoder", metavar="FOLDER", help=ENCODER_HELP)
+@click.option("--method", default="linda", help="linda, eda, ssmba or backtranslation.")
+@click.option("--model", metavar="FOLDER", help=MODEL_HELP)
 @translate_option
 @engine_option
 @click.option("--keep", multiple=True, type=click.Choice(GATES), help="Disable this filter. Can be repeated.")
-@click.option(
-    "--retries", default=2, show_default=True, type=click.IntRange(0), help="Attempts to replace a rejected text."
-)
+@click.option("--retries", default=2, type=click.IntRange(0), help="Attempts to replace a rejected text.")
 @click.option("--skip-empty", is_flag=True, help="Leave out rows without text instead of stopping.")
 @click.option("--resume", is_flag=True, help="Continue an unfinished run.")
 @click.option("--restart", is_flag=True, help="Delete an unfinished run and start over.")
-@click.option(
-    "--batch-size",
-    default=128,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Rows per batch; affects memory and speed, not results.",
-)
-@click.option(
-    "--workers",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Processes that write texts; affects speed, not results.",
-)
+@click.option("--batch-size", default=128, type=click.IntRange(1), help="Rows per batch; does not affect results.")
+@click.option("--workers", default=1, type=click.IntRange(1), help="Processes that write; does not affect results.")
 @click.option("--input-format", type=click.Choice(FORMATS), help="Format of IN.  [default: by file name]")
 @click.option("--output-format", type=click.Choice(FORMATS), help="Format of OUT.  [default: by file name]")
 @click.pass_context
