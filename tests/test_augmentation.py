@@ -263,6 +263,8 @@ def test_linda_is_the_default_method(tiny_model_folder: Path) -> None:
         (lists(), {"labels": "sharpened", "temperature": 0}, "above 0"),
         (lists(), {"batch_size": 0}, "batch_size is 0"),
         (lists(), {"method": "magic"}, "'magic'"),
+        (lists(), {"method": Splice}, "Splice.*AugmentationMethod"),
+        (lists(), {"method": 3}, "method is 3; give a name or a linda.methods.AugmentationMethod"),
         (lists(), {"workers": 2, "method": Splice()}, "by name"),
         (lists(), {"labels": "predicted", "teacher": "/no/such/folder"}, "no folder"),
         ({"text": ["a cat"], "label": [0]}, {}, "one row"),

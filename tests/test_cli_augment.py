@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import psutil
 import pytest
 from click.testing import CliRunner, Result
@@ -53,6 +54,16 @@ def test_every_default_is_the_librarys() -> None:
     assert len(shared) > 15
     for name in shared:
         assert defaults[name] == getattr(library, name), name
+
+
+def test_the_help_groups_every_option_and_ends_with_two_examples() -> None:
+    grouped = [name for names in cli.GROUPS.values() for name in names]
+    options = [option.name for option in cli.command.params if isinstance(option, click.Option)]
+    assert sorted(grouped) == sorted(options)
+    text = call("--help").stdout
+    headings = [line.removesuffix(":") for line in text.splitlines() if line.endswith(":") and line[0] != " "]
+    assert headings == [*cli.GROUPS, "Other options"]
+    assert text.split("Examples:")[1].count("linda augment") == 2
 
 
 def test_a_table_gets_bigger_and_the_summary_says_how(folder: Path) -> None:

@@ -224,7 +224,7 @@ def _journal(output: str | Path, run: dict[str, Any], *, resume: bool, restart: 
             journal.begin(run, resume=False, restart=False)
             yield journal
         return
-    journal = Journal.beside(Path(output).resolve())
+    journal = Journal.for_output(Path(output).resolve())
     journal.begin(run, resume=resume, restart=restart)
     try:
         yield journal

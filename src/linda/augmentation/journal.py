@@ -36,7 +36,7 @@ class Journal:
         self._lock: int | None = None
 
     @classmethod
-    def beside(cls, output: Path) -> "Journal":
+    def for_output(cls, output: Path) -> "Journal":
         return cls(output.with_name(output.name + ".journal"))
 
     def begin(self, run: dict[str, Any], *, resume: bool, restart: bool) -> None:
@@ -134,11 +134,11 @@ class Journal:
         if not self._chunks.exists():
             return
         with self._chunks.open("r+b") as file:
-            whole = 0
+            complete = 0
             for line in file:
                 if line.endswith(b"\n"):
-                    whole += len(line)
-            file.truncate(whole)
+                    complete += len(line)
+            file.truncate(complete)
 
     def _take_lock(self) -> None:
         """Prevent two runs on one journal. The system releases the lock of a killed process."""

@@ -38,7 +38,7 @@ def nearest_rows(examples: Examples, encoder: str | Path | None = None, *, progr
     rows = examples.kept
     if len(rows) < 2:
         raise NoPartnerError(f"there are {len(rows)} rows; nearest partners need at least two")
-    places = _most_alike(torch.cat(list(_vectors(examples, encoder, progress))), min(NEIGHBOURS, len(rows) - 1))
+    places = _most_similar(torch.cat(list(_vectors(examples, encoder, progress))), min(NEIGHBOURS, len(rows) - 1))
     nearest = np.full((len(examples.labels.codes), places.shape[1]), -1, dtype=np.int32)
     nearest[rows] = rows[places.numpy()]
     return nearest
@@ -59,7 +59,7 @@ def _vectors(examples: Examples, encoder: str | Path | None, progress: bool) -> 
             bar.update(len(block))
 
 
-def _most_alike(vectors: Tensor, count: int) -> Tensor:
+def _most_similar(vectors: Tensor, count: int) -> Tensor:
     """For each of `vectors` (n, d), the positions (n, count) of the others with the largest dot product."""
     everyone = torch.arange(len(vectors)).split(_BLOCK)
     found = []

@@ -266,8 +266,8 @@ def augment_rows(
     label_rule = LabelRule(settings.labels, settings.temperature, teacher)
     parts = (plan[first : first + settings.batch_size] for first in range(start, len(plan), settings.batch_size))
     written = write_all(_requests(examples, part, settings.mixes) for part in parts)
-    hidden = None if settings.progress else True  # None: shown on a terminal
-    with tqdm(desc=settings.engine_name, total=len(plan), initial=start, unit="row", disable=hidden) as bar:
+    engine, hidden = (settings.engine_name, None) if settings.progress else (None, True)  # None: shown on a terminal
+    with tqdm(desc=engine, total=len(plan), initial=start, unit="row", disable=hidden) as bar:
         for requests, drafts in written:
             if settings.gates.duplicates:
                 drafts = without_duplicates(requests, drafts, write_all, seen)

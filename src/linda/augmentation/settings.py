@@ -90,7 +90,7 @@ class AugmentationSettings:
             raise LindaError(f"unknown partners {self.partners!r}; choose from {', '.join(PARTNERS)}")
         if not 0 < self.weight < math.inf:
             raise LindaError(f"weight is {self.weight:g}; it must be above 0")
-        if not isinstance(self.method, str | AugmentationMethod):
+        if isinstance(self.method, type) or not isinstance(self.method, str | AugmentationMethod):
             raise LindaError(f"method is {self.method!r}; give a name or a linda.methods.AugmentationMethod")
         if (self.method == "backtranslation") != (self.translate is not None):
             raise LindaError(
