@@ -141,7 +141,7 @@ def test_skipped_rows_are_left_out_and_parents_keep_their_numbers(tmp_path: Path
 def test_the_summary_tells_all(tmp_path: Path) -> None:
     text = str(run(write(tmp_path / "a.csv"), tmp_path / "out.csv", ratio="0.05", retries=0))
     assert "40 rows in, 0 made of 40 planned" in text
-    assert "copies            40 stopped         0 mended        40 left out" in text
+    assert "copies            40 rejected         0 replaced        40 left out" in text
     assert "label no                20 originals         0 new" in text
 
 

@@ -28,11 +28,11 @@ from linda.augmentation.pipeline import (
     RunSummary,
     Tally,
     augment_rows,
+    check_rows,
     draw_plan,
     find_neighbours,
     find_teacher,
     notes,
-    read_rows,
 )
 from linda.augmentation.plan import Plan
 from linda.augmentation.settings import EXECUTION, AugmentationSettings
@@ -102,7 +102,7 @@ def augment_file(
 def examples_of(settings: AugmentationSettings, spool: Spool, name: str) -> Examples:
     """The rows, checked. Errors name the file."""
     try:
-        return read_rows(spool, settings)
+        return check_rows(spool, settings)
     except LindaError as error:
         counted = " (the first row is row 0)" if str(error).startswith("row ") else ""
         raise LindaError(f"{name}: {error}{counted}") from error

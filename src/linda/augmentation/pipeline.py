@@ -1,7 +1,7 @@
 """Rows → plan → texts → gates → labels → rows.
 
-The steps are functions of rows and settings: `read_rows`, `draw_plan`, `augment_rows`. `Augmenter` runs them on data in
-memory, `linda.augmentation.file_pipeline` on files.
+The steps are functions of rows and settings: `check_rows`, `draw_plan`, `augment_rows`. `Augmenter` runs them on data
+in memory, `linda.augmentation.file_pipeline` on files.
 
 A new row depends on its plan row, its parents and the new rows before it, but not on how the plan is cut into chunks
 or on the number of processes.
@@ -76,7 +76,7 @@ class Augmenter(AugmentationSettings):
             if "train" not in data:
                 raise LindaError(f'the DatasetDict has no split "train", only {", ".join(data)}; give one Dataset')
             return type(data)({**data, "train": self.augment(data["train"], plan)})
-        examples = read_rows(as_table(data), self, known_classes(data, self.label))
+        examples = check_rows(as_table(data), self, known_classes(data, self.label))
         for note in notes(examples, self, plan_is_given=plan is not None):
             warnings.warn(note, stacklevel=2)
         start = time.monotonic()
@@ -93,7 +93,7 @@ class Augmenter(AugmentationSettings):
         if self.total is not None:
             raise LindaError("total is the number of new rows of a whole table; use per_row with datasets.map")
         batch = dict(batch)  # `datasets` passes a mapping that formats its columns on access
-        examples = read_rows(as_table(batch), self)
+        examples = check_rows(as_table(batch), self)
         first = indices[0] if indices else 0
         try:
             plan = draw_plan(examples, self, first=first * self.per_row)
@@ -132,7 +132,7 @@ def _load_writer(settings: AugmentationSettings) -> Writer:
 # --- rows → plan ----------------------------------------------------------------------------------------------
 
 
-def read_rows(table: Table, settings: AugmentationSettings, classes: Sequence[LabelName] | None = None) -> Examples:
+def check_rows(table: Table, settings: AugmentationSettings, classes: Sequence[LabelName] | None = None) -> Examples:
     """The rows of a table, checked. `classes`: declared by the type of the table; `settings.classes` override them."""
     return read_examples(
         table,
@@ -329,8 +329,8 @@ class RunSummary:
         if self.examples.skipped:
             lines.append(f"  {self.examples.skipped:,} rows without text skipped")
         for gate in Gates.names():
-            stopped, left_out = tally.stopped[gate], tally.left_out[gate]
-            lines.append(f"  {gate:<11}{stopped:>9,} stopped {stopped - left_out:>9,} mended {left_out:>9,} left out")
+            rejected, lost = tally.stopped[gate], tally.left_out[gate]
+            lines.append(f"  {gate:<11}{rejected:>9,} rejected {rejected - lost:>9,} replaced {lost:>9,} left out")
         counts = list(self.examples.labels.counts().items())
         for number, (name, count) in enumerate(counts[:_LABELS_SHOWN]):
             lines.append(f"  label {name!s:<11}{count:>9,} originals {tally.labels[number]:>9,} new")
