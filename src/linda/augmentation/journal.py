@@ -1,12 +1,12 @@
-"""What a run on files has done so far, in a folder beside its output: `OUT.journal`.
+"""The state of a run on files, in the folder `OUT.journal` next to its output.
 
-    run.json        the settings and the input that the run belongs to
-    input.arrow     the input, so that any row can be read by its number
-    neighbours.npy  the rows most alike to each, if partners are the nearest
+    run.json        the settings and the input of the run
+    input.arrow     the input, for access by row number
+    neighbours.npy  the most similar rows of each row, for nearest partners
     teacher/        the teacher, if one was fine-tuned
-    chunks.jsonl    one line for every stretch of the plan that is finished, in plan order
+    chunks.jsonl    one line per finished chunk of the plan, in plan order
 
-A line is on the disk before the next stretch begins. A line cut off by a kill has no end, and is dropped.
+A line is on disk before the next chunk begins. An incomplete last line (after a kill) is dropped.
 """
 
 import json
@@ -17,13 +17,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from linda.augmentation.generation import Chunk, NewRow, Tally
+from linda.augmentation.pipeline import Chunk, Tally
+from linda.augmentation.tables import NewRow
 from linda.errors import LindaError
 from linda.files.textio import atomic_writer
 
 
 class Journal:
-    """The journal of one output. `begin` it before anything else."""
+    """The journal of one output. Call `begin` first."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -35,11 +36,17 @@ class Journal:
         self._lock: int | None = None
 
     @classmethod
-    def beside(cls, output: Path) -> "Journal":
+    def for_output(cls, output: Path) -> "Journal":
         return cls(output.with_name(output.name + ".journal"))
 
     def begin(self, run: dict[str, Any], *, resume: bool, restart: bool) -> None:
-        """Starts a journal for this run, or goes on with the one that a run with the same values left."""
+        """Start a journal, or continue the journal of an unfinished run.
+
+        Args:
+            run: Everything that the rows depend on.
+            resume: Continue an unfinished run with the same values, if there is one.
+            restart: Delete an unfinished run.
+        """
         try:
             self.folder.mkdir(exist_ok=True)
             self._take_lock()
@@ -54,21 +61,21 @@ class Journal:
     def _begin(self, run: dict[str, Any], resume: bool, restart: bool) -> None:
         if restart:
             self._empty()
-        if not self._run.exists():  # nothing was begun here, or the journal was being removed
+        if not self._run.exists():  # a new journal, or one that was being removed
             self._empty()
             with atomic_writer(self._run) as file:
                 file.write(json.dumps(run, indent=2, ensure_ascii=False) + "\n")
             return
         if not resume:
             raise LindaError(
-                f"an unfinished run is there ({self.folder}, {self.rows_done():,} rows done); "
-                "go on with --resume, or begin anew with --restart"
+                f"found an unfinished run ({self.folder}, {self.rows_done():,} rows done); "
+                "continue it with --resume, or start over with --restart"
             )
         self._check_same(run)
-        self._drop_cut_off_line()
+        self._drop_incomplete_line()
 
     def append(self, chunk: Chunk) -> None:
-        """The chunk is on the disk when this returns."""
+        """Append a chunk. It is on disk when this returns."""
         line = json.dumps({**vars(chunk), "tally": vars(chunk.tally)})
         with self._chunks.open("ab") as file:
             file.write(line.encode() + b"\n")
@@ -76,27 +83,27 @@ class Journal:
             os.fsync(file.fileno())
 
     def chunks(self) -> Iterator[Chunk]:
-        """What is finished, in plan order, one chunk at a time."""
+        """The finished chunks, in plan order."""
         if not self._chunks.exists():
             return
         with self._chunks.open("rb") as file:
             for line in file:
-                if line.endswith(b"\n"):  # the last one may be cut off
+                if line.endswith(b"\n"):  # the last line may be incomplete
                     yield _chunk(json.loads(line))
 
     def rows_done(self) -> int:
-        """Rows of the plan that are finished."""
+        """Number of finished plan rows."""
         return max((chunk.stop for chunk in self.chunks()), default=0)
 
     def remove(self) -> None:
-        """The run is over. run.json goes first: without it the rest is known to be worthless."""
+        """Delete the journal of a finished run. run.json is deleted first: without it, the rest is ignored."""
         self._empty()
         (self.folder / "lock").unlink(missing_ok=True)
         self.release()
         self.folder.rmdir()
 
     def give_up(self) -> None:
-        """The run failed: what is worth keeping stays for --resume."""
+        """Close the journal of a failed run. It stays for --resume, unless there is nothing to resume."""
         if self._run.exists() and not self.teacher.exists() and not self.rows_done():
             self.remove()
         self.release()
@@ -120,46 +127,37 @@ class Journal:
             if begun.get(name) != run.get(name):
                 raise LindaError(
                     f"the unfinished run in {self.folder} has {name} {begun.get(name)!r}, this one {run.get(name)!r}; "
-                    "repeat its command with --resume, or begin anew with --restart"
+                    "repeat its command with --resume, or start over with --restart"
                 )
 
-    def _drop_cut_off_line(self) -> None:
+    def _drop_incomplete_line(self) -> None:
         if not self._chunks.exists():
             return
         with self._chunks.open("r+b") as file:
-            whole = 0
+            complete = 0
             for line in file:
                 if line.endswith(b"\n"):
-                    whole += len(line)
-            file.truncate(whole)
+                    complete += len(line)
+            file.truncate(complete)
 
     def _take_lock(self) -> None:
-        """Two runs must not write one journal. The system frees the lock of a process that is killed."""
+        """Prevent two runs on one journal. The system releases the lock of a killed process."""
         try:
             import fcntl
-        except ImportError:  # this system has no such locks
+        except ImportError:  # not on Windows
             return
         lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
-            raise LindaError(f"another process is at work on this output ({self.folder}); wait for it") from None
+            raise LindaError(f"another process is writing this output ({self.folder}); wait for it to finish") from None
         self._lock = lock
 
 
 def _chunk(line: dict[str, Any]) -> Chunk:
     rows = [NewRow(tuple(example), *rest) for example, *rest in line["rows"]]
     tally = line["tally"]
-    return Chunk(
-        line["start"],
-        line["stop"],
-        rows,
-        Tally(
-            planned=tally["planned"],
-            made=tally["made"],
-            stopped=Counter(tally["stopped"]),
-            left_out=Counter(tally["left_out"]),
-            labels=Counter({int(code): count for code, count in tally["labels"].items()}),
-        ),
-    )
+    stopped, left_out = Counter(tally["stopped"]), Counter(tally["left_out"])
+    labels = Counter({int(code): count for code, count in tally["labels"].items()})  # JSON keys are strings
+    return Chunk(line["start"], line["stop"], rows, Tally(tally["planned"], tally["made"], stopped, left_out, labels))
