@@ -227,7 +227,7 @@ class _Totals:
 def naive_splice(a: str, b: str, alpha: float = 0.5) -> str:
     """The first α of a, then the last 1 − α of b, cut without looking: what a crossover must be better than."""
     first, second = CutText(a, b), CutText(b, a)
-    i, j = round(alpha * len(first)), round(alpha * len(second))
+    i, j = (int(alpha * len(text) + 0.5) for text in (first, second))
     return Crossover(((0, 0, i), (1, j, len(second))), alpha, 0.0).text(first, second).strip()
 
 

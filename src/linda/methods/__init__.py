@@ -7,6 +7,7 @@ linda            the text between two texts
 eda              small random edits of words; `synonyms` holds its thesaurus
 ssmba            mask words and sample replacements
 backtranslation  translate to another language and back
+crossover        join parts of two texts, cut anywhere or where a trigram model finds the best seam
 
 `rewriting` runs an encoder-decoder on single texts, for SSMBA and back-translation.
 
@@ -70,6 +71,8 @@ _METHODS = {
     "eda": ("linda.methods.eda", "Eda"),
     "ssmba": ("linda.methods.ssmba", "Ssmba"),
     "backtranslation": ("linda.methods.backtranslation", "BackTranslation"),
+    "splice": ("linda.methods.crossover", "Splice"),
+    "crossover": ("linda.methods.crossover", "TrigramCrossover"),
 }
 
 

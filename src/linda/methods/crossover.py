@@ -1,0 +1,101 @@
+"""Crossovers without a neural model: what LINDA must be better than.
+
+`splice` joins the beginning of one text to the end of the other, without looking at the words. `crossover` cuts where a
+trigram model finds that the two sides fit best. Its nearest published relative is TreeMix (Zhang et al., NAACL 2022),
+which exchanges subtrees of a parse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from pathlib import Path
+
+import numpy as np
+
+from linda.crossovers import naive_splice
+from linda.methods import AugmentationMethod
+from linda.middles.ngrams import TrigramModel
+from linda.middles.seams import trigram_search
+
+_DRAWN_FROM = 12  # crossovers that `sampling` draws from
+_JITTER = 0.1  # how far `sampling` moves the ratio of a splice
+
+
+class Splice(AugmentationMethod):
+    """Join the first α of a to the last 1 − α of b."""
+
+    name = "splice"
+    needs_partner = True
+
+    def __init__(self) -> None:
+        self._draws = False
+
+    @property
+    def sampling(self) -> Splice:
+        """The same with a random order of the two texts and a slightly different cut."""
+        twin = copy(self)
+        twin._draws = True
+        return twin
+
+    def texts(
+        self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
+    ) -> list[str]:
+        b, alpha = _partners(self.name, b, alpha)
+        return [self._splice(*row) for row in zip(a, b, alpha, seeds, strict=True)]
+
+    def _splice(self, a: str, b: str, alpha: float, seed: int) -> str:
+        if not self._draws:
+            return naive_splice(a, b, alpha)
+        random = np.random.default_rng(seed)
+        ratio = float(np.clip(alpha + random.uniform(-_JITTER, _JITTER), 0.0, 1.0))
+        return naive_splice(a, b, ratio) if random.random() < 0.5 else naive_splice(b, a, 1 - ratio)
+
+
+class TrigramCrossover(AugmentationMethod):
+    """Cut and join where a trigram model finds the best seam; fall back on `splice` for texts too short to search.
+
+    Args:
+        trigrams: File written by `linda middles table` from any text like yours.
+
+    Example:
+        TrigramCrossover("trigrams.safetensors").texts(["Who won the race?"], ["Who wrote this book?"], [0.5], [0])
+    """
+
+    name = "crossover"
+    needs_partner = True
+
+    def __init__(self, trigrams: str | Path) -> None:
+        self._trigrams = TrigramModel.load(trigrams)
+        self._splice = Splice()
+        self._draws = False
+
+    @property
+    def sampling(self) -> TrigramCrossover:
+        """The same, drawn at random from the best crossovers."""
+        twin = copy(self)
+        twin._draws = True
+        twin._splice = self._splice.sampling
+        return twin
+
+    def texts(
+        self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
+    ) -> list[str]:
+        b, alpha = _partners(self.name, b, alpha)
+        return [self._cross(*row) for row in zip(a, b, alpha, seeds, strict=True)]
+
+    def _cross(self, a: str, b: str, alpha: float, seed: int) -> str:
+        first, second, search = trigram_search(a, b, self._trigrams)
+        found = search.best(alpha, _DRAWN_FROM if self._draws else 1)
+        if not found:
+            return self._splice.texts([a], [b], [alpha], [seed])[0]
+        chosen = int(np.random.default_rng(seed).integers(len(found))) if self._draws else 0
+        return found[chosen].text(first, second)
+
+
+def _partners(
+    name: str, b: Sequence[str] | None, alpha: Sequence[float] | None
+) -> tuple[Sequence[str], Sequence[float]]:
+    if b is None or alpha is None:
+        raise TypeError(f"{name} needs a partner and a ratio for each row")
+    return b, alpha
