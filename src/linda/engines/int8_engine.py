@@ -13,7 +13,7 @@ from linda.engines import CPU_BATCH_TOKENS
 from linda.engines.attention import attention_bias
 from linda.engines.bart_family import ACTIVATIONS, NORMALIZES_FIRST, Network
 from linda.engines.decoding import Decoding, Frame, Hypothesis
-from linda.engines.forced import after_prompt, forced_inputs, forced_log_probabilities
+from linda.engines.forced import forced_inputs, forced_log_probabilities
 from linda.engines.int8_paths import Int8Paths
 from linda.engines.linear import Linear, Product, find_product
 from linda.engines.search import Vocabulary, write
@@ -82,11 +82,11 @@ class Int8Engine:
         wanted: Sequence[Sequence[int]],
         prior: Tensor | None = None,
     ) -> list[list[Tensor]]:
-        prompt, inputs = forced_inputs(sequences, self._frame)
-        output = self._output(wanted)
-        bias = attention_bias(mask, prior)
-        found = forced_log_probabilities(self._network, output, states, bias, inputs, wanted)
-        return after_prompt(found, sequences, prompt)
+        prompt, inputs = forced_inputs([sequence for row in sequences for sequence in row], self._frame)
+        of_sequence = torch.tensor([number for number, row in enumerate(sequences) for _ in row])
+        output, bias = self._output(wanted), attention_bias(mask, prior)
+        found = iter(forced_log_probabilities(self._network, output, states, bias, inputs, of_sequence, wanted))
+        return [[next(found)[prompt - 1 : prompt + len(sequence)] for sequence in row] for row in sequences]
 
     def _output(self, pieces: Sequence[Collection[int]] | None) -> Output:
         return Output([self._whole_vocabulary]) if pieces is None else self._short_lists.output(pieces)

@@ -11,7 +11,7 @@ from torch import Tensor
 from linda.engines import CPU_BATCH_TOKENS
 from linda.engines.attention import attention_bias
 from linda.engines.decoding import Decoding, Frame, Hypothesis
-from linda.engines.forced import after_prompt, forced_inputs
+from linda.engines.forced import forced_inputs
 from linda.engines.gpu import fitting_tokens
 from linda.engines.paths import TorchPaths, twin, with_path_attention
 from linda.engines.search import WHOLE, Vocabulary, write
@@ -87,21 +87,23 @@ class TorchEngine:
         wanted: Sequence[Sequence[int]],
         prior: Tensor | None = None,
     ) -> list[list[Tensor]]:
-        prompt, inputs = forced_inputs(sequences, self._frame)
-        inputs = inputs.to(self.device)
-        bias = attention_bias(mask, prior).clamp_min(torch.finfo(states.dtype).min).to(states.dtype)[:, None, None]
+        # Row by row, without its padding: nothing depends on the other rows, to the last bit.
+        bias = attention_bias(mask, prior).clamp_min(torch.finfo(states.dtype).min).to(states.dtype)
         found = []
-        for row, tokens in enumerate(wanted):
-            paths = inputs[row]  # (p, T)
+        for row, (row_sequences, tokens) in enumerate(zip(sequences, wanted, strict=True)):
+            prompt, inputs = forced_inputs(row_sequences, self._frame)
+            count, is_real = len(row_sequences), mask[row].bool()
             logits = self._reader(
-                encoder_outputs=(states[row].expand(len(paths), -1, -1),),
-                attention_mask=bias[row].expand(len(paths), -1, -1, -1),
-                decoder_input_ids=paths,
+                encoder_outputs=(states[row, is_real].expand(count, -1, -1),),
+                attention_mask=bias[row, is_real].expand(count, 1, 1, -1),
+                decoder_input_ids=inputs.to(self.device),
                 use_cache=False,
             ).logits.float()
             logits[:, :, self._frame.banned] = -torch.inf
-            found.append(logits.log_softmax(dim=-1)[:, :, torch.tensor(tokens, device=self.device)].cpu())
-        return after_prompt(found, sequences, prompt)
+            read = logits.log_softmax(dim=-1)[:, :, torch.tensor(tokens, device=self.device)].cpu()
+            ends = [prompt + len(sequence) for sequence in row_sequences]
+            found.append([path[prompt - 1 : end] for path, end in zip(read, ends, strict=True)])
+        return found
 
     def _begin(
         self, states: Tensor, bias: Tensor, *, copies: int, beams: int, longest: int
