@@ -34,8 +34,10 @@ _DRAWN_FROM = 48  # crossovers that a sample is drawn from
 class CrossedPair:
     """Two texts, cut, with the tokens of every chunk."""
 
-    def __init__(self, a: str, b: str, alpha: float, tokens: Tokens, seed: int = 0) -> None:
+    def __init__(self, a: str, b: str, alpha: float, tokens: Tokens, window: int, seed: int = 0) -> None:
+        """window: the most tokens of a text, end marker included."""
         self.alpha, self.seed = alpha, seed
+        self._window = window
         self.texts = CutText(a, b), CutText(b, a)
         self.chunks = tuple(tokens.by_chunk(text.text, text.ends) for text in self.texts)
         self.wanted = sorted({token for text in self.chunks for chunk in text for token in chunk} | {tokens.end})
@@ -45,6 +47,10 @@ class CrossedPair:
     @property
     def can_be_cut(self) -> bool:
         return all(len(text) > 1 for text in self.texts)
+
+    def fits(self, crossover: Crossover) -> bool:
+        """Whether the decoder can read it: a crossover may be longer than both texts."""
+        return len(self.sequence(crossover)) < self._window
 
     def sequence(self, crossover: Crossover) -> list[int]:
         """The tokens of a crossover."""
@@ -108,7 +114,8 @@ def cross(engine: Engine, mixture: Mixture, pairs: Sequence[CrossedPair], decodi
     shortlists = []
     for pair, (read_a, read_b) in zip(pairs, read, strict=True):
         search, scores = pair.search(read_a, read_b)
-        shortlists.append((search.best(pair.alpha, count), scores))
+        found = search.best(pair.alpha, count)
+        shortlists.append(([crossover for crossover in found if pair.fits(crossover)], scores))
     if decoding.sample:
         chosen = [_drawn(found, pair.seed, decoding) for (found, _), pair in zip(shortlists, pairs, strict=True)]
     else:
@@ -154,12 +161,12 @@ def _drawn(found: list[Crossover], seed: int, decoding: Decoding) -> list[Crosso
     """A sample without replacement, in the order in which it is drawn: the first one is the same whatever n."""
     if not found:
         return []
-    scores = np.array([crossover.score for crossover in found[: decoding.top_k or None]]) / decoding.temperature
-    weights = np.exp(scores - scores.max())
-    weights /= weights.sum()
-    weights[np.concatenate([[0.0], np.cumsum(weights)[:-1]]) >= decoding.top_p] = 0.0
-    random = np.random.default_rng(seed)
+    found = found[: decoding.top_k or None]
+    scores = np.array([crossover.score for crossover in found]) / decoding.temperature
+    if decoding.top_p < 1:
+        weights = np.exp(scores - scores.max())
+        before = np.cumsum(weights) - weights
+        scores = scores[before < decoding.top_p * weights.sum()]  # best first: a prefix
     # The largest of log w + Gumbel noise is a draw by w; the order of all is a sample without replacement.
-    with np.errstate(divide="ignore"):
-        keys = np.log(weights) + random.gumbel(size=len(weights))
-    return [found[i] for i in np.argsort(-keys, kind="stable") if weights[i] > 0]
+    keys = scores + np.random.default_rng(seed).gumbel(size=len(scores))
+    return [found[i] for i in np.argsort(-keys, kind="stable")]

@@ -171,11 +171,12 @@ class Interpolator:
 
     def _jobs(self, a: str, b: str, alpha: float, seed: int, *, raw: bool, copies: bool) -> Iterator[Job]:
         a, b, alpha = checked_text(a, "text a"), checked_text(b, "text b"), checked_ratio(alpha)
-        mixed = alpha if raw else calibrated(alpha, self.config.calibration)
+        by_attention = self.attention_mixing is not None and not raw
+        # Crossovers have the share that is asked for: there is nothing to calibrate.
+        mixed = alpha if raw or by_attention else calibrated(alpha, self.config.calibration)
         window, ids = self.config.max_length, self.tokens.ids
         ids_a, ids_b = ids(a), ids(b)
         kind = Kind.END if copies else kind_of(alpha, a, b, {*ids_a, *ids_b}, self.tokens.bytes)
-        by_attention = self.attention_mixing is not None and not raw
         if len(ids_a) <= window and len(ids_b) <= window:
             unwanted = () if kind == Kind.END else (a, b)
             yield Job((a, b), ids_a, ids_b, mixed, seed, "", True, kind, by_attention, copies, unwanted)
@@ -244,7 +245,7 @@ class Interpolator:
                 for group in batches([lengths[i] for i in places], batch_tokens, decoding.paths):
                     batch = [places[i] for i in group]
                     rows = [jobs[i] for i in batch]
-                    mixture = self._mixture(rows, states, by_attention, kind)
+                    mixture = self._mixture(rows, states, by_attention)
                     hypotheses = self.engine.decode(
                         mixture.states,
                         mixture.mask,
@@ -281,23 +282,26 @@ class Interpolator:
             if not job.by_attention or job.copies:
                 continue
             if job.kind == Kind.END:
+                written[i] = [job.texts[0] if job.alpha >= 0.5 else job.texts[1]]
                 if decoding.n == 1:
-                    written[i] = [job.texts[0] if job.alpha >= 0.5 else job.texts[1]]
                     on_progress(job.ends_row)
-            elif (pair := CrossedPair(*job.texts, job.alpha, self.tokens, job.seed)).can_be_cut:
+                continue
+            pair = CrossedPair(*job.texts, job.alpha, self.tokens, self.config.max_length, job.seed)
+            if pair.can_be_cut:
                 crossed[i] = pair
         places = list(crossed)
         lengths = [max(len(jobs[i].a), len(jobs[i].b)) for i in places]
-        for group in batches(lengths, batch_tokens, PATHS):
+        for group in batches(lengths, batch_tokens, max(PATHS, decoding.n)):
             batch = [places[i] for i in group]
-            mixture = self._mixture([jobs[i] for i in batch], states, True, Kind.CROSSED)
+            mixture = self._mixture([jobs[i] for i in batch], states, by_attention=True)
             found = cross(self.engine, mixture, [crossed[i] for i in batch], decoding)
             for i, texts in zip(batch, found, strict=True):
                 written[i] = texts
                 if len(texts) == decoding.n:
                     on_progress(jobs[i].ends_row)
 
-    def _mixture(self, rows: list[Job], states: dict[Ids, Tensor], by_attention: bool, kind: Kind) -> Mixture:
+    def _mixture(self, rows: list[Job], states: dict[Ids, Tensor], by_attention: bool) -> Mixture:
+        """What the decoder attends to; all rows are of one kind."""
         alpha = torch.tensor([row.alpha for row in rows], dtype=torch.float64, device=self.engine.device)
         states_a, mask_a = padded([states[row.a] for row in rows])
         states_b, mask_b = padded([states[row.b] for row in rows])
@@ -305,7 +309,7 @@ class Interpolator:
             assert self.attention_mixing is not None
             return self.attention_mixing.mix(states_a, mask_a, states_b, mask_b, alpha)
         mixed, mask = self.converter.mix(states_a, mask_a, states_b, mask_b, alpha)
-        if kind != Kind.END:
+        if rows[0].kind != Kind.END:
             mixed = lengthened(mixed, mask, alpha, self.config.middle_gain)
         return Mixture(mixed, mask, mask.sum(dim=1))
 
