@@ -329,15 +329,18 @@ class TestMix:
     @pytest.mark.parametrize("settings", [{}, {"sample": True, "temperature": 50.0}], ids=str)
     def test_a_crossover_longer_than_the_window_is_not_taken(self, model: LindaModel, settings: dict) -> None:
         """The decoder may have no positions for it: a crossover can be longer than both texts."""
-        engine, mixture = TorchEngine(model.seq2seq), mixture_of(model, *PAIRS[2], 0.5)
         tokens = Tokens.of(model)
-        longest = []
-        for window in (WINDOW, 11):
+
+        def lengths(window: int) -> list[int]:
             pair = CrossedPair(*PAIRS[2], 0.5, tokens, window)
-            [texts] = cross(engine, mixture, [pair], Decoding(beams=6, n=6, **settings))
-            assert texts
-            longest.append(max(len(tokens.ids(text)) for text in texts))
-        assert longest[0] > 11 >= longest[1]
+            mixture = mixture_of(model, *PAIRS[2], 0.5)
+            [texts] = cross(TorchEngine(model.seq2seq), mixture, [pair], Decoding(beams=48, n=48, **settings))
+            return sorted(len(tokens.ids(text)) for text in texts)
+
+        everything = lengths(WINDOW)
+        middle = everything[len(everything) // 2]
+        assert everything[-1] > middle
+        assert lengths(middle) == [length for length in everything if length <= middle]
 
     def test_long_texts_are_mixed_sentence_by_sentence(self, linda: Interpolator) -> None:
         a = " ".join(f"{sentence}" for sentence in [PAIRS[0][0], PAIRS[2][0]] * 4)
