@@ -67,7 +67,9 @@ class _EngineOfCopies:
     def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         return torch.zeros(*ids.shape, 4)
 
-    def decode(self, states, mask, decoding: Decoding, seeds, pieces, prior, lengths) -> list[list[Hypothesis]]:
+    def decode(
+        self, states, mask, decoding: Decoding, seeds, pieces, prior=None, lengths=None
+    ) -> list[list[Hypothesis]]:
         return [self.hypotheses[: decoding.n] for _ in states]
 
 

@@ -11,6 +11,8 @@ from transformers import (
     MarianMTModel,
     MBartConfig,
     MBartForConditionalGeneration,
+    PegasusConfig,
+    PegasusForConditionalGeneration,
     PreTrainedModel,
     T5Config,
     T5ForConditionalGeneration,
@@ -48,6 +50,13 @@ def mbart(ending: float) -> MBartForConditionalGeneration:
     model = MBartForConditionalGeneration(MBartConfig(**_bart_like(), decoder_start_token_id=2))
     model.generation_config.forced_bos_token_id = 31
     model.final_logits_bias[0, 2] = ending
+    return model
+
+
+def pegasus(ending: float) -> PegasusForConditionalGeneration:
+    """A family that normalizes before each layer, with positions that are computed."""
+    model = PegasusForConditionalGeneration(PegasusConfig(**_bart_like(), scale_embedding=True))
+    model.final_logits_bias[0, 1] = ending
     return model
 
 

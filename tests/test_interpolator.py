@@ -12,8 +12,8 @@ import torch
 from linda import engines
 from linda.engines.decoding import Hypothesis, generate
 from linda.errors import LindaError
-from linda.interpolation import Interpolator
-from linda.interpolation import interpolator as module
+from linda.interpolation import Interpolator, encoded_texts
+from linda.interpolation.encoded_texts import EncodedTexts
 from linda.model import LindaModel, checkpoint
 
 A = ["the cat sat on the old red river.", "who is the man?", "a dog ran in the city.", "what is a woman?"]
@@ -72,8 +72,8 @@ def test_each_distinct_text_is_encoded_once(copier: Interpolator, monkeypatch: p
 
 
 def test_what_is_remembered_is_bounded(copier: Interpolator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_REMEMBERED_TOKENS", 30)
-    encoded = module._EncodedTexts(copier.engine, pad=0, batch_tokens=64)
+    monkeypatch.setattr(encoded_texts, "_REMEMBERED_TOKENS", 30)
+    encoded = EncodedTexts(copier.engine, pad=0, batch_tokens=64)
     texts = [copier.tokens.ids(text) for text in A + B]
     for text in texts:
         assert encoded([text])[text].argmax(dim=-1).tolist() == list(text)
@@ -85,7 +85,7 @@ def test_what_is_remembered_is_bounded(copier: Interpolator, monkeypatch: pytest
 
 def test_padding_does_not_show_in_states(linda: Interpolator, tiny_model: LindaModel) -> None:
     with torch.inference_mode():
-        together = module._EncodedTexts(linda.engine, 0, 4096)([linda.tokens.ids(text) for text in A])
+        together = EncodedTexts(linda.engine, 0, 4096)([linda.tokens.ids(text) for text in A])
         for text in A:
             alone = tiny_model.encode(**tiny_model.tokenize([text]))[0]
             torch.testing.assert_close(together[linda.tokens.ids(text)], alone)

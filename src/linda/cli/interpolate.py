@@ -150,7 +150,7 @@ def _mixed(
     settings: dict[str, Any],
 ) -> Iterator[Mixed]:
     """Every pair at every ratio (its own, or 0.5, where `ratios` is empty), with every candidate."""
-    from linda.interpolation.interpolator import row_seeds
+    from linda.interpolation.jobs import row_seeds
 
     under_way: deque[tuple[PairRow, float]] = deque()
 

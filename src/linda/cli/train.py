@@ -115,7 +115,8 @@ def command(
     else:
         settings = replace(PRESETS[preset], corpus=corpus, middles=middles, **asked)
     train(settings, output, resume=resume, tensorboard=tensorboard)
-    if settings.corpus and not no_calibration and os.environ.get("RANK", "0") == "0":
+    is_calibrated = settings.corpus and settings.mixing == "states"  # crossovers have the share that is asked for
+    if is_calibrated and not no_calibration and os.environ.get("RANK", "0") == "0":
         _calibrate(output, settings, engine)
 
 

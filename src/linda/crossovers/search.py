@@ -77,12 +77,6 @@ class SeamScores:
     lengths: tuple[IntArray, IntArray]
     second_seam: float = 0.0
 
-    def worth(self, crossover: Crossover) -> float:
-        """What the runs and seams of a crossover are worth, without penalties."""
-        runs = sum(self.runs[t][stop] - self.runs[t][start] for t, start, stop in crossover.runs)
-        seams = sum(self.seams[t][i, j] for t, i, j in crossover.seams)
-        return float(runs + seams + self.second_seam * (len(crossover.seams) - 1))
-
 
 class CrossoverSearch:
     """Finds the best crossovers of two texts.

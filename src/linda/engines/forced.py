@@ -90,22 +90,24 @@ class Int8Reading:
             wanted: tokens whose probability is wanted, per row.
         """
         self._network, self._output = network, output
-        short = max(0, NARROWEST - states.shape[1])
-        states, bias = F.pad(states, (0, 0, 0, short)), F.pad(bias, (0, short), value=-torch.inf)
+        # Multiples of what fills a vector register: how long the other rows and sequences are, and where one lies, must
+        # not change how its sums are rounded.
+        filled = -states.shape[1] % NARROWEST
+        states, bias = F.pad(states, (0, 0, 0, filled)), F.pad(bias, (0, filled), value=-torch.inf)
         self._source = [layer.source_memory(states) for layer in network.layers]
         self._source_bias = bias[:, None, None]
         self._columns = [output.vocabulary.columns(torch.tensor(tokens)) for tokens in wanted]
         self._prompt = Prompt(frame)
         inputs = self._prompt.inputs(sequences)
         self._length = inputs.shape[2]
-        # A multiple of what fills a vector register: where a sequence lies must not change how its sums are rounded.
-        inputs = F.pad(inputs, (0, -self._length % NARROWEST))
-        rows, sequence_count, self._width = inputs.shape
+        rows, sequence_count, _ = inputs.shape
+        embedded = network.embedding(inputs.flatten(0, 1), 0)  # (B·p, T, d)
+        embedded = F.pad(embedded, (0, 0, 0, -self._length % NARROWEST))
+        self._width = embedded.shape[1]
         # Each sequence sees itself and what comes before: blocks of triangles.
         seen = torch.block_diag(*[torch.ones(self._width, self._width).tril()] * sequence_count)
-        embedded = network.embedding(inputs.flatten(0, 1), 0).flatten(0, 1)  # (B·p·T, d)
         self._memory: list[tuple[Tensor, Tensor]] = []  # each layer's keys and values, (B, p·T, H, k)
-        states = self._through(embedded, attention_bias(seen)[None, None], remembers=True)
+        states = self._through(embedded.flatten(0, 1), attention_bias(seen)[None, None], remembers=True)
         states = states.view(rows, sequence_count, self._width, -1)[:, :, : self._length]  # padding is not scored
         self.log_p = self._prompt.after(self._log_p(states), sequences)
 

@@ -61,7 +61,7 @@ class Output:
         Returns:
             (N, w)
         """
-        found = torch.empty(columns.shape)
+        found = torch.full(columns.shape, -torch.inf)  # which a token keeps that is never written
         log_sums = []
         start = 0
         # Part by part: to put the logits of all parts side by side would cost as much as to sum them.
@@ -70,7 +70,7 @@ class Output:
             if self._hidden is not None and number == len(self._parts) - 1:
                 logits[:, -self._hidden.shape[2] :].add_(self._hidden[row, 0])
             inside = columns - start
-            is_here = (inside >= 0) & (inside < part.outputs)
+            is_here = (columns >= start) & (inside < part.outputs)
             found = torch.where(is_here, logits.gather(1, inside.clamp(0, part.outputs - 1)), found)
             maxima = logits.amax(dim=1, keepdim=True).clamp_min(torch.finfo(logits.dtype).min)
             log_sums.append(log_sums_of(logits, maxima))

@@ -88,7 +88,7 @@ class TorchEngine:
         prior: Tensor | None = None,
     ) -> _TorchReading:
         bias = attention_bias(mask, prior).clamp_min(torch.finfo(states.dtype).min).to(states.dtype)
-        return _TorchReading(self._reader, self._frame, states, bias, sequences, wanted)
+        return _TorchReading(self._reader, self._frame, states, mask, bias, sequences, wanted)
 
     def _begin(
         self, states: Tensor, bias: Tensor, *, copies: int, beams: int, longest: int
@@ -104,12 +104,15 @@ class _TorchReading:
         model: PreTrainedModel,
         frame: Frame,
         states: Tensor,
+        mask: Tensor,
         bias: Tensor,
         sequences: Sequence[Sequence[Sequence[int]]],
         wanted: Sequence[Sequence[int]],
     ) -> None:
         self._model, self._frame, self._prompt = model, frame, Prompt(frame)
-        self._states, self._bias = states, bias[:, None, None]
+        # Each row without its padding: nothing depends on the other rows, to the last bit.
+        self._states = [row[real.bool()] for row, real in zip(states, mask, strict=True)]
+        self._bias = [row[real.bool()] for row, real in zip(bias, mask, strict=True)]
         self._sequences, self._wanted = sequences, wanted
         self.log_p = self._read(sequences)
 
@@ -126,14 +129,13 @@ class _TorchReading:
         ]
 
     def _read(self, sequences: Sequence[Sequence[Sequence[int]]]) -> list[list[Tensor]]:
-        inputs = self._prompt.inputs(sequences).to(self._states.device)  # (B, p, T)
         found = []
-        for row, tokens in enumerate(self._wanted):
-            paths = inputs[row]
+        for row, (row_sequences, tokens) in enumerate(zip(sequences, self._wanted, strict=True)):
+            inputs = self._prompt.inputs([row_sequences])[0].to(self._model.device)  # (p, T)
             logits = self._model(
-                encoder_outputs=(self._states[row].expand(len(paths), -1, -1),),
-                attention_mask=self._bias[row].expand(len(paths), -1, -1, -1),
-                decoder_input_ids=paths,
+                encoder_outputs=(self._states[row].expand(len(inputs), -1, -1),),
+                attention_mask=self._bias[row].expand(len(inputs), 1, 1, -1),
+                decoder_input_ids=inputs,
                 use_cache=False,
             ).logits.float()
             logits[:, :, self._frame.banned] = -torch.inf

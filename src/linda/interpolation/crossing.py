@@ -158,12 +158,12 @@ def _drawn(found: list[Crossover], seed: int, decoding: Decoding) -> list[Crosso
     """A sample without replacement, in the order in which it is drawn: the first one is the same whatever n."""
     if not found:
         return []
-    scores = np.array([crossover.score for crossover in found[: decoding.top_k or None]]) / decoding.temperature
-    weights = np.exp(scores - scores.max())
-    weights /= weights.sum()
-    weights[np.concatenate([[0.0], np.cumsum(weights)[:-1]]) >= decoding.top_p] = 0.0
-    random = np.random.default_rng(seed)
+    found = found[: decoding.top_k or None]
+    scores = np.array([crossover.score for crossover in found]) / decoding.temperature
+    if decoding.top_p < 1:
+        weights = np.exp(scores - scores.max())
+        before = np.cumsum(weights) - weights
+        scores = scores[before < decoding.top_p * weights.sum()]  # best first: a prefix
     # The largest of log w + Gumbel noise is a draw by w; the order of all is a sample without replacement.
-    with np.errstate(divide="ignore"):
-        keys = np.log(weights) + random.gumbel(size=len(weights))
-    return [found[i] for i in np.argsort(-keys, kind="stable") if weights[i] > 0]
+    keys = scores + np.random.default_rng(seed).gumbel(size=len(scores))
+    return [found[i] for i in np.argsort(-keys, kind="stable")]

@@ -10,14 +10,11 @@ and the model alone, never on the other rows or on the size of a batch.
 
 from __future__ import annotations
 
-import itertools
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-import numpy as np
 import torch
 from torch import Tensor
 from tqdm import tqdm
@@ -30,6 +27,8 @@ from linda.errors import LindaError, checked_ratio, checked_text
 from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, kind_of, without_broken
 from linda.interpolation.calibration import calibrated
 from linda.interpolation.crossing import PATHS, CrossedPair, cross
+from linda.interpolation.encoded_texts import EncodedTexts
+from linda.interpolation.jobs import Ids, Job, Row, checked_rows, chunks, row_seeds
 from linda.interpolation.longtext import pair_sentences, split_to_window
 from linda.interpolation.memory import give_back
 from linda.model import LengthConverter, mixed_lengths
@@ -45,12 +44,6 @@ if TYPE_CHECKING:
 # Jobs are sorted by length among those of one chunk: the longer a chunk, the less padding, and the longer the wait
 # for the first row.
 _BATCHES_IN_CHUNK = 8
-
-# Encoded texts that are remembered for other pairs and ratios of the same call: 256 MB at 512 numbers a state.
-_REMEMBERED_TOKENS = 2**17
-
-Row = tuple[str, str, float, int]  # a, b, alpha, seed
-Ids = tuple[int, ...]
 
 
 class Interpolator:
@@ -150,7 +143,7 @@ class Interpolator:
         settings: dict[str, Any] = {"n": n, "raw": raw, "copies": copies, "batch_tokens": batch_tokens, **decoding}
         if isinstance(a, str) and isinstance(b, str):
             return self.mix([a], [b], alpha, seed=seed, progress=progress, **settings)[0]
-        rows = _rows(a, b, alpha, seed)
+        rows = checked_rows(a, b, alpha, seed)
         with tqdm(total=len(rows), desc=self.engine.name, unit="text", disable=not progress) as bar:
             stream = self.mix_stream(rows, on_progress=bar.update, **settings)
             results = list(stream)
@@ -176,22 +169,23 @@ class Interpolator:
         jobs = (job for row in rows for job in self._jobs(*row, raw=raw, copies=copies))
         return self._stream(jobs, settings, batch_tokens, on_progress or (lambda count: None))
 
-    def _jobs(self, a: str, b: str, alpha: float, seed: int, *, raw: bool, copies: bool) -> Iterator[_Job]:
+    def _jobs(self, a: str, b: str, alpha: float, seed: int, *, raw: bool, copies: bool) -> Iterator[Job]:
         a, b, alpha = checked_text(a, "text a"), checked_text(b, "text b"), checked_ratio(alpha)
-        mixed = alpha if raw else calibrated(alpha, self.config.calibration)
+        by_attention = self.attention_mixing is not None and not raw
+        # Crossovers have the share that is asked for: there is nothing to calibrate.
+        mixed = alpha if raw or by_attention else calibrated(alpha, self.config.calibration)
         window, ids = self.config.max_length, self.tokens.ids
         ids_a, ids_b = ids(a), ids(b)
         kind = Kind.END if copies else kind_of(alpha, a, b, {*ids_a, *ids_b}, self.tokens.bytes)
-        by_attention = self.attention_mixing is not None and not raw
         if len(ids_a) <= window and len(ids_b) <= window:
             unwanted = () if kind == Kind.END else (a, b)
-            yield _Job((a, b), ids_a, ids_b, mixed, seed, "", True, kind, by_attention, copies, unwanted)
+            yield Job((a, b), ids_a, ids_b, mixed, seed, "", True, kind, by_attention, copies, unwanted)
             return
         sentences_a, sentences_b = (split_to_window(text, lambda part: len(ids(part)), window) for text in (a, b))
         [count] = _mixed_lengths([len(sentences_a)], [len(sentences_b)], [alpha])
         parts = pair_sentences(sentences_a, sentences_b, count, alpha)
         for j, (part, part_seed) in enumerate(zip(parts, row_seeds(seed), strict=False)):
-            yield _Job(
+            yield Job(
                 (part.a, part.b),
                 ids(part.a),
                 ids(part.b),
@@ -206,7 +200,7 @@ class Interpolator:
 
     def _stream(
         self,
-        jobs: Iterable[_Job],
+        jobs: Iterable[Job],
         decoding: Decoding,
         asked: int | None,
         on_progress: Callable[[int], object],
@@ -214,9 +208,9 @@ class Interpolator:
         def batch_tokens() -> int:  # asked for every chunk: an engine may have found its limit
             return self.engine.batch_tokens if asked is None else asked
 
-        encoded = _EncodedTexts(self.engine, self.config.base["pad_token_id"], batch_tokens())
+        encoded = EncodedTexts(self.engine, self.config.base["pad_token_id"], batch_tokens())
         texts = [""] * decoding.n  # of the row that is being joined
-        for chunk in _chunks(jobs, _BATCHES_IN_CHUNK * batch_tokens()):
+        for chunk in chunks(jobs, _BATCHES_IN_CHUNK * batch_tokens()):
             written = self._write(chunk, encoded, decoding, batch_tokens(), on_progress)
             for job, candidates in zip(chunk, written, strict=True):
                 texts = [text + new + job.gap for text, new in zip(texts, candidates, strict=True)]
@@ -228,8 +222,8 @@ class Interpolator:
     @torch.inference_mode()
     def _write(
         self,
-        jobs: list[_Job],
-        encoded: _EncodedTexts,
+        jobs: list[Job],
+        encoded: EncodedTexts,
         decoding: Decoding,
         batch_tokens: int,
         on_progress: Callable[[int], object],
@@ -275,7 +269,7 @@ class Interpolator:
 
     def _cross(
         self,
-        jobs: list[_Job],
+        jobs: list[Job],
         states: dict[Ids, Tensor],
         written: list[list[str]],
         decoding: Decoding,
@@ -288,23 +282,26 @@ class Interpolator:
             if not job.by_attention or job.copies:
                 continue
             if job.kind == Kind.END:
+                written[i] = [job.texts[0] if job.alpha >= 0.5 else job.texts[1]]
                 if decoding.n == 1:
-                    written[i] = [job.texts[0] if job.alpha >= 0.5 else job.texts[1]]
                     on_progress(job.ends_row)
-            elif (pair := CrossedPair(*job.texts, job.alpha, self.tokens, job.seed)).can_be_cut:
+                continue
+            pair = CrossedPair(*job.texts, job.alpha, self.tokens, job.seed)
+            if pair.can_be_cut:
                 crossed[i] = pair
         places = list(crossed)
         lengths = [max(len(jobs[i].a), len(jobs[i].b)) for i in places]
         for group in batches(lengths, batch_tokens, PATHS):
             batch = [places[i] for i in group]
-            mixture = self._mixture([jobs[i] for i in batch], states, True)
+            mixture = self._mixture([jobs[i] for i in batch], states, by_attention=True)
             found = cross(self.engine, mixture, [crossed[i] for i in batch], decoding)
             for i, texts in zip(batch, found, strict=True):
                 written[i] = texts
                 if len(texts) == decoding.n:
                     on_progress(jobs[i].ends_row)
 
-    def _mixture(self, rows: list[_Job], states: dict[Ids, Tensor], by_attention: bool) -> Mixture:
+    def _mixture(self, rows: list[Job], states: dict[Ids, Tensor], by_attention: bool) -> Mixture:
+        """What the decoder attends to."""
         alpha = torch.tensor([row.alpha for row in rows], dtype=torch.float64, device=self.engine.device)
         states_a, mask_a = padded([states[row.a] for row in rows])
         states_b, mask_b = padded([states[row.b] for row in rows])
@@ -313,78 +310,6 @@ class Interpolator:
             return self.attention_mixing.mix(states_a, mask_a, states_b, mask_b, alpha)
         mixed, mask = self.converter.mix(states_a, mask_a, states_b, mask_b, alpha)
         return Mixture(mixed, mask, mask.sum(dim=1))
-
-
-@dataclass(frozen=True)
-class _Job:
-    """A pair of texts that both fit the window; a long row is several, one after the other."""
-
-    texts: tuple[str, str]
-    a: Ids
-    b: Ids
-    alpha: float  # the ratio mixed
-    seed: int
-    gap: str  # what follows the text in its row
-    ends_row: bool
-    kind: Kind
-    by_attention: bool  # whether the decoder reads both texts
-    copies: bool  # whether the likeliest beam is wanted, whatever it is
-    unwanted: tuple[str, ...] = ()  # texts that must not come out again if there is another
-
-
-class _EncodedTexts:
-    """The encoder's states, (L, d), of the texts that were used last: none is encoded again for its next pair."""
-
-    def __init__(self, engine: Engine, pad: int, batch_tokens: int) -> None:
-        self._engine = engine
-        self._pad = pad
-        self._batch_tokens = batch_tokens
-        self._states: OrderedDict[Ids, Tensor] = OrderedDict()  # the one used longest ago comes first
-
-    def __call__(self, texts: Iterable[Ids]) -> dict[Ids, Tensor]:
-        wanted = dict.fromkeys(texts)
-        new = [text for text in wanted if text not in self._states]
-        for batch in batches([len(text) for text in new], self._batch_tokens):
-            ids, mask = padded([torch.tensor(new[i], device=self._engine.device) for i in batch], self._pad)
-            states = self._engine.encode(ids, mask)
-            for i, row in zip(batch, states, strict=True):
-                self._states[new[i]] = row[: len(new[i])].clone()  # a view would keep the padding alive
-        for text in wanted:
-            self._states.move_to_end(text)
-        found = {text: self._states[text] for text in wanted}
-        tokens = sum(map(len, self._states))
-        while tokens > _REMEMBERED_TOKENS:
-            text, _ = self._states.popitem(last=False)
-            tokens -= len(text)
-        return found
-
-
-def _rows(a: str | list[str], b: str | list[str], alpha: float | Sequence[float], seed: int) -> list[Row]:
-    """Checked before anything is computed: a mistake in the last pair costs no wait."""
-    if isinstance(a, str) or isinstance(b, str):
-        raise LindaError("a and b must be two texts or two lists of texts, got one of each")
-    a, b = list(a), list(b)
-    is_list = isinstance(alpha, Iterable) and not isinstance(alpha, str)
-    ratios: list[Any] = list(alpha) if is_list else [alpha] * len(a)  # type: ignore[arg-type]
-    if not len(a) == len(b) == len(ratios):
-        raise LindaError(f"got {len(a)} texts a, {len(b)} texts b and {len(ratios)} ratios; give as many of each")
-    rows = []
-    for number, (first, second, ratio, row_seed) in enumerate(
-        zip(a, b, ratios, row_seeds(seed), strict=False), start=1
-    ):
-        which = f" of pair {number}" if len(a) > 1 else ""
-        checked_text(first, f"text a{which}")
-        checked_text(second, f"text b{which}")
-        rows.append((first, second, checked_ratio(ratio, f"alpha{which}"), row_seed))
-    return rows
-
-
-def row_seeds(seed: int) -> Iterator[int]:
-    """A seed for every row of a call, or every part of a long row, without end."""
-    if seed < 0:
-        raise LindaError(f"seed is {seed}; give a whole number from 0")
-    for row in itertools.count():
-        yield int(np.random.SeedSequence([seed, row]).generate_state(1)[0])
 
 
 def _decoding(n: int, settings: dict[str, Any]) -> Decoding:
@@ -400,20 +325,6 @@ def engine_for(model: Interpolator | str | Path | None, engine: str = "auto") ->
     if isinstance(model, Interpolator):
         return model.engine.name
     return engines.choose(engine, load_config(model_folder(model)).base, find_device("auto"))
-
-
-def _chunks(jobs: Iterable[_Job], tokens: int) -> Iterator[list[_Job]]:
-    """Jobs in a row that have about so many tokens together."""
-    chunk: list[_Job] = []
-    held = 0
-    for job in jobs:
-        chunk.append(job)
-        held += max(len(job.a), len(job.b))
-        if held >= tokens:
-            yield chunk
-            chunk, held = [], 0
-    if chunk:
-        yield chunk
 
 
 def _mixed_lengths(lengths_a: list[int], lengths_b: list[int], alpha: list[float]) -> list[int]:

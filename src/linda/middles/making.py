@@ -204,6 +204,8 @@ def write_shards(
         shards: their numbers, ascending.
         progress: show a progress bar.
     """
+    for source in plan.sources:
+        next(_pairs_of_a_kind(source.path))  # a corpus that cannot be used leaves no folder behind
     _check_plan(folder, plan, ranker is not None)
     wanted = [number for number in shards if not shard_path(folder, number).exists()]
     stream = draw_pairs(plan)
@@ -228,7 +230,10 @@ def shard_path(folder: Path, number: int) -> Path:
 
 
 def _check_plan(folder: Path, plan: MiddlesPlan, ranked: bool) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LindaError(f"{folder} cannot be made a folder ({error.strerror}); give another") from error
     described = json.dumps({**asdict(plan), "ranked": ranked}, indent=2) + "\n"
     path = folder / "plan.json"
     if path.exists():

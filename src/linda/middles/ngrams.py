@@ -156,8 +156,11 @@ class TrigramModel:
             vocabulary = arrays["vocabulary"].tobytes().decode().split("\n")
             bigrams = _Counts(arrays["bigram_keys"], arrays["bigram_counts"])
             trigrams = _Counts(arrays["trigram_keys"], arrays["trigram_counts"])
+            counts = (bigrams.counts, bigrams.keys), (trigrams.counts, trigrams.keys), (arrays["unigrams"], vocabulary)
+            if not all(len(x) == len(y) for x, y in counts):
+                raise ValueError("tables of different length")
             return cls(vocabulary, arrays["unigrams"], bigrams, trigrams)
-        except (OSError, SafetensorError, KeyError, UnicodeDecodeError) as error:
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise LindaError(f"{path} is not a table of n-grams: build one with `linda middles table`") from error
 
 

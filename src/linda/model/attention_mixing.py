@@ -46,7 +46,21 @@ class AttentionMixing(nn.Module):
         self.control = nn.Parameter(torch.zeros(6, width))
 
     def mix(self, states_a: Tensor, mask_a: Tensor, states_b: Tensor, mask_b: Tensor, alpha: Tensor) -> Mixture:
-        """States (B, Lᵃ, d) and (B, Lᵇ, d) with their masks, and α (B,), become a mixture of 1 + Lᵃ + Lᵇ states."""
+        """The mixture of B pairs of texts.
+
+        Args:
+            states_a: (B, Lᵃ, d), padded.
+            mask_a: 1 where a state is real, (B, Lᵃ).
+            states_b: (B, Lᵇ, d).
+            mask_b: (B, Lᵇ).
+            alpha: the share of a, (B,).
+
+        Returns:
+            1 + Lᵃ + Lᵇ states per pair, then padding: a pair's mixture does not depend on the length of the others.
+
+        Example:
+            mixture = mixing.mix(model.encode(ids_a, mask_a), mask_a, model.encode(ids_b, mask_b), mask_b, alpha)
+        """
         lengths_a, lengths_b = mask_a.sum(1), mask_b.sum(1)
         lengths = mixed_lengths(lengths_a, lengths_b, alpha)
         tokens = torch.stack([lengths, lengths_a, lengths_b], dim=1) / _LENGTH_UNIT  # (B, 3)
@@ -54,11 +68,16 @@ class AttentionMixing(nn.Module):
         features = torch.cat([ratios, tokens], dim=1).to(states_a.dtype)
         control = (features @ self.control.to(states_a.dtype))[:, None]  # (B, 1, d)
         sources = self.sources.to(states_a.dtype)
+        states = torch.cat([control, states_a + sources[0], states_b + sources[1]], dim=1)
+        mask = torch.cat([torch.ones_like(mask_a[:, :1]), mask_a, mask_b], dim=1)
         prior_a = alpha.log()[:, None].expand(mask_a.shape)
         prior_b = (1 - alpha).log()[:, None].expand(mask_b.shape)
+        prior = torch.cat([torch.zeros_like(prior_a[:, :1]), prior_a, prior_b], dim=1).float()
+        # Padding of a goes behind b. How attention rounds depends on where a state stands.
+        order = mask.argsort(dim=1, descending=True, stable=True)[:, : int(mask.sum(1).max())]  # (B, S)
         return Mixture(
-            states=torch.cat([control, states_a + sources[0], states_b + sources[1]], dim=1),
-            mask=torch.cat([torch.ones_like(mask_a[:, :1]), mask_a, mask_b], dim=1),
+            states=states.gather(1, order[:, :, None].expand(-1, -1, states.shape[2])),
+            mask=mask.gather(1, order),
             lengths=lengths,
-            prior=torch.cat([torch.zeros_like(prior_a[:, :1]), prior_a, prior_b], dim=1).float(),
+            prior=prior.gather(1, order),
         )

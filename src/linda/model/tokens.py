@@ -89,8 +89,8 @@ class Tokens:
         tokenizer = self._tokenizer
         chunks: list[list[int]] = [[] for _ in ends]
         if not isinstance(tokenizer, Tokenizer):
+            markers = frozenset(tokenizer.all_special_ids)
             for number, (start, end) in enumerate(pairwise([0, *ends])):
-                markers = frozenset(tokenizer.all_special_ids)
                 chunks[number] = [token for token in self.ids(text[start:end].strip()) if token not in markers]
             return chunks
         self._prepare(masked=False)

@@ -2,7 +2,7 @@
 
 In 8 bits a matrix W (rows × columns) is stored as whole numbers Q from −127 to 127 with one scale per row:
 W ≈ diag(s)·Q, so that no weight is off by more than half its row's scale. A row is an output channel of a
-linear layer, or the embedding of one piece. Vectors, which are few, and matrices of one row take 16 bits.
+linear layer, or the embedding of one piece. Vectors, which are few, and matrices of a few rows take 16 bits.
 """
 
 import json
@@ -20,6 +20,7 @@ from linda.files.textio import atomic_path
 _METADATA = "linda"  # key of the file's metadata
 _SCALE = ":scales"  # suffix of a quantized matrix's scales; no name of a weight holds a colon
 _LARGEST = 127
+_FEW_ROWS = 8  # which would save nothing in 8 bits: a bias per piece, the weights of `attention_mixing`
 _LARGEST_TABLE = 2**26  # numbers of positions: 65,536 of 1,024
 
 
@@ -69,7 +70,7 @@ def load_weights(path: Path, prefix: str = "") -> dict[str, Tensor]:
 def _packed(name: str, tensor: Tensor, bits: int) -> dict[str, Tensor]:
     if bits == 32 or not tensor.is_floating_point():
         return {name: tensor.contiguous()}
-    if bits == 16 or tensor.ndim != 2 or tensor.shape[0] == 1:
+    if bits == 16 or tensor.ndim != 2 or len(tensor) <= _FEW_ROWS:
         return {name: _half(name, tensor.contiguous())}
     rows = tensor.float()
     scale = _half(name, rows.abs().amax(dim=1) / _LARGEST)  # (rows,)

@@ -248,8 +248,8 @@ def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
 def _apply(settings: TrainingSettings, model: LindaModel) -> None:
     for name, value in settings.of_the_model().items():
         setattr(model.config, name, value)
-    if settings.mixing == "attention":
-        model.mix_by_attention()
+    if settings.mixing == "attention" or model.attention_mixing is not None:
+        model.mix_by_attention()  # a base that can do it still can after more training
     if settings.dropout is not None:
         for module in model.modules():
             # Layers keep their rates as plain numbers (BART's family) or as Dropout modules (T5's).

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_ratio, checked_text
 from linda.files.textio import open_text
 from linda.model.loss import IGNORED
 from linda.training.corpus import Rng, Tokenizer, mask_words, padded_ids, random_stream
@@ -77,8 +77,9 @@ def read_middles(path: Path) -> list[MiddlePair]:
         for number, line in enumerate(lines, start=1):
             try:
                 stored = json.loads(line)
-                row = MiddleRow(float(stored["share"]), str(stored["target"]))
-                pairs.setdefault((str(stored["a"]), str(stored["b"])), []).append(row)
+                row = MiddleRow(checked_ratio(stored["share"], "share"), checked_text(stored["target"], "target"))
+                texts = checked_text(stored["a"], "text a"), checked_text(stored["b"], "text b")
+                pairs.setdefault(texts, []).append(row)
             except (ValueError, KeyError, TypeError):
                 raise LindaError(f"{path}, line {number}: not a middle; make the file again") from None
     return [MiddlePair(a, b, tuple(rows)) for (a, b), rows in pairs.items()]

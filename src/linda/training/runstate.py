@@ -79,7 +79,9 @@ class RunFolder:
 
         moments = load_file(self._checkpoint(self.last_step) / "optimizer.safetensors")
         for name, parameter in _trained(model):
-            optimizer.state[parameter] = {key: moments[f"{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq")}
+            if f"step.{name}" in moments:  # not of a weight that no minibatch has used yet
+                keys = ("step", "exp_avg", "exp_avg_sq")
+                optimizer.state[parameter] = {key: moments[f"{key}.{name}"] for key in keys}
 
     def log(self, tensorboard: bool = False) -> TrainingLog:
         return TrainingLog(self.folder, self.last_step, tensorboard)
@@ -133,5 +135,5 @@ def _named_moments(model: LindaModel, optimizer: Any) -> dict[str, Tensor]:
     return {
         f"{key}.{name}": value.contiguous().cpu()
         for name, parameter in _trained(model)
-        for key, value in inner.state[parameter].items()
+        for key, value in inner.state.get(parameter, {}).items()
     }

@@ -1,0 +1,43 @@
+"""The encoder's states of texts, remembered for other pairs and ratios of the same call."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from linda.engines import Engine
+from linda.interpolation.jobs import Ids
+from linda.model.batching import batches, padded
+
+# 256 MB at 512 numbers a state.
+_REMEMBERED_TOKENS = 2**17
+
+
+class EncodedTexts:
+    """The encoder's states, (L, d), of the texts that were used last: none is encoded again for its next pair."""
+
+    def __init__(self, engine: Engine, pad: int, batch_tokens: int) -> None:
+        self._engine = engine
+        self._pad = pad
+        self._batch_tokens = batch_tokens
+        self._states: OrderedDict[Ids, Tensor] = OrderedDict()  # the one used longest ago comes first
+
+    def __call__(self, texts: Iterable[Ids]) -> dict[Ids, Tensor]:
+        wanted = dict.fromkeys(texts)
+        new = [text for text in wanted if text not in self._states]
+        for batch in batches([len(text) for text in new], self._batch_tokens):
+            ids, mask = padded([torch.tensor(new[i], device=self._engine.device) for i in batch], self._pad)
+            states = self._engine.encode(ids, mask)
+            for i, row in zip(batch, states, strict=True):
+                self._states[new[i]] = row[: len(new[i])].clone()  # a view would keep the padding alive
+        for text in wanted:
+            self._states.move_to_end(text)
+        found = {text: self._states[text] for text in wanted}
+        tokens = sum(map(len, self._states))
+        while tokens > _REMEMBERED_TOKENS:
+            text, _ = self._states.popitem(last=False)
+            tokens -= len(text)
+        return found

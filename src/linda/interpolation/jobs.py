@@ -1,0 +1,75 @@
+"""Rows of (a, b, α, seed), and the jobs of at most a window of tokens each that they become."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linda.errors import LindaError, checked_ratio, checked_text
+from linda.interpolation.between import Kind
+
+Row = tuple[str, str, float, int]  # a, b, alpha, seed
+Ids = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A pair of texts that both fit the window; a long row is several, one after the other."""
+
+    texts: tuple[str, str]
+    a: Ids
+    b: Ids
+    alpha: float  # the ratio mixed
+    seed: int
+    gap: str  # what follows the text in its row
+    ends_row: bool
+    kind: Kind
+    by_attention: bool  # whether the decoder reads both texts
+    copies: bool  # whether the likeliest beam is wanted, whatever it is
+    unwanted: tuple[str, ...] = ()  # texts that must not come out again if there is another
+
+
+def checked_rows(a: str | list[str], b: str | list[str], alpha: float | Sequence[float], seed: int) -> list[Row]:
+    """Checked before anything is computed: a mistake in the last pair costs no wait."""
+    if isinstance(a, str) or isinstance(b, str):
+        raise LindaError("a and b must be two texts or two lists of texts, got one of each")
+    a, b = list(a), list(b)
+    is_list = isinstance(alpha, Iterable) and not isinstance(alpha, str)
+    ratios: list[Any] = list(alpha) if is_list else [alpha] * len(a)  # type: ignore[arg-type]
+    if not len(a) == len(b) == len(ratios):
+        raise LindaError(f"got {len(a)} texts a, {len(b)} texts b and {len(ratios)} ratios; give as many of each")
+    rows = []
+    for number, (first, second, ratio, row_seed) in enumerate(
+        zip(a, b, ratios, row_seeds(seed), strict=False), start=1
+    ):
+        which = f" of pair {number}" if len(a) > 1 else ""
+        checked_text(first, f"text a{which}")
+        checked_text(second, f"text b{which}")
+        rows.append((first, second, checked_ratio(ratio, f"alpha{which}"), row_seed))
+    return rows
+
+
+def row_seeds(seed: int) -> Iterator[int]:
+    """A seed for every row of a call, or every part of a long row, without end."""
+    if seed < 0:
+        raise LindaError(f"seed is {seed}; give a whole number from 0")
+    for row in itertools.count():
+        yield int(np.random.SeedSequence([seed, row]).generate_state(1)[0])
+
+
+def chunks(jobs: Iterable[Job], tokens: int) -> Iterator[list[Job]]:
+    """Jobs in a row that have about so many tokens together."""
+    chunk: list[Job] = []
+    held = 0
+    for job in jobs:
+        chunk.append(job)
+        held += max(len(job.a), len(job.b))
+        if held >= tokens:
+            yield chunk
+            chunk, held = [], 0
+    if chunk:
+        yield chunk
