@@ -272,7 +272,8 @@ def test_two_processes_train_one_model(settings: TrainingSettings, tmp_path: Pat
 
 
 def _options(settings: TrainingSettings, output: Path) -> list[str]:
-    given = {name: value for name, value in vars(settings).items() if name != "corpus" and value is not None}
+    given = {name: value for name, value in vars(settings).items() if value is not None and value != ()}
+    given.pop("corpus", None)
     options = [part for name, value in given.items() for part in ("--" + name.replace("_", "-"), str(value))]
     return [*settings.corpus, "--output", str(output), "--no-calibration", *options]
 
