@@ -118,6 +118,12 @@ def test_largest_step():
     assert largest_step([0.0, 0.0, 1.0, 1.0]) == 1.0
 
 
+def test_words_that_a_crossover_has_from_both_texts_are_found_but_loops_are_not():
+    # "the" occurs three times in A and B together.
+    assert WordOrigins.of("the cat sat on the mat the dog ran", A, B).either == 1.0
+    assert WordOrigins.of("the the the the the dog", A, B).either == pytest.approx(4 / 6)
+
+
 def test_same_text_folds_spaces_and_case():
     assert same_text("I do n't  KNOW .", "i don't know.")
     assert not same_text("I don't know", "I don't know.")

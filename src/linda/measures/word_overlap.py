@@ -122,11 +122,14 @@ class WordOrigins:
 
     @classmethod
     def of(cls, output: str, a: str, b: str) -> "WordOrigins":
-        """Counts are clipped as in `unigram_precision`; `either` is clipped at the larger of the two counts."""
+        """Counts are clipped as in `unigram_precision`; those of `either` at the sum of both texts.
+
+        So every word of a crossover is found, even a "the" that it has from each text; a word in a loop is not.
+        """
         counts, counts_a, counts_b = Counter(words(output)), Counter(words(a)), Counter(words(b))
         total = counts.total() or 1
         in_a, in_b = (counts & counts_a).total() / total, (counts & counts_b).total() / total
-        either = (counts & (counts_a | counts_b)).total() / total
+        either = (counts & (counts_a + counts_b)).total() / total
         return cls(in_a, in_b, either)
 
 
