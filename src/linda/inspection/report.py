@@ -22,7 +22,7 @@ CONDITIONS_TITLES = {STATES: "states are added, as in the paper", ATTENTION: "at
 REFERENCE_TITLES = {
     SPLICE: "naive splice",
     CROSSOVER: "best crossover (trigrams)",
-    RERANKED: "best crossover (this language model)",
+    RERANKED: "best crossover (chosen by the language model that judges)",
     WORD_MIX: "word-level mix",
     SHUFFLED: "shuffled words of the splice",
 }
