@@ -16,6 +16,7 @@ from linda.model.tokens import Tokens
 from read_back import ReadBack
 
 WORDS = "the a cat dog man woman city river sat ran saw is was on in of and old red small what where who"
+LM_VOCABULARY = ["<unk>", "<s>", "the", "cat", "sat", "on", "mat", "dog"]
 CHARACTERS = " abcdefghijklmnopqrstuvwxyz0123456789.?<>/"
 
 
@@ -79,3 +80,27 @@ def copier(tiny_model: LindaModel) -> Interpolator:
     """What it reads it can write. Its settings are its own: a test may change them."""
     engine = ReadBack(len(tiny_model.tokenizer))
     return Interpolator(copy.copy(tiny_model.config), Tokens.of(tiny_model), tiny_model.converter, engine)
+
+
+@pytest.fixture(scope="session")
+def language_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A language model of random weights that knows eight words."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(LM_VOCABULARY)}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    config = LlamaConfig(
+        vocab_size=len(LM_VOCABULARY),
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        initializer_range=0.5,
+    )
+    folder = tmp_path_factory.mktemp("lm")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        LlamaForCausalLM(config).save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>").save_pretrained(folder)
+    return folder

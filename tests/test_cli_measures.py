@@ -72,6 +72,44 @@ def test_inspect_reads_jsonl_and_can_do_without_figures(model_folder, tmp_path):
     assert (tmp_path / "outputs.jsonl").read_bytes() == first
 
 
+def test_inspect_measures_perplexity_against_crossovers(model_folder, language_model_folder, tmp_path):
+    sentences = tmp_path / "sentences.txt"
+    sentences.write_text("the old cat sat on a small city\na red dog ran in the deep river\n", encoding="utf-8")
+    table = tmp_path / "trigrams.safetensors"
+    assert run("middles", "table", sentences, "--output", table).exit_code == 0
+    settings = ("--pairs", 2, "--lm", language_model_folder, "--trigrams", table)
+    result = run("inspect", model_folder, "--sentences", sentences, "--output", tmp_path / "out", *settings)
+    assert result.exit_code == 0, result.output
+    assert {"perplexity.png", "faithfulness.png"} <= {path.name for path in (tmp_path / "out").iterdir()}
+    points = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))["perplexity"]["points"]
+    assert {name: len(of) for name, of in points.items()} == {
+        "outputs": 11,
+        "splice": 11,
+        "crossover": 11,
+        "reranked": 1,
+        "word_mix": 1,
+        "shuffled": 1,
+    }
+    assert points["crossover"][5]["faithfulness"] == points["reranked"][0]["faithfulness"] == 1.0
+    assert "relative to the best crossover" in result.stdout
+
+
+def test_inspect_wants_a_language_model_for_trigrams(model_folder, sentence_file, tmp_path):
+    settings = ("--output", tmp_path / "out", "--trigrams", "some-table")
+    result = run("inspect", model_folder, "--sentences", sentence_file, *settings)
+    assert result.exit_code == 2
+    assert "some-table" in result.stderr
+    assert "--lm" in result.stderr
+
+
+def test_inspect_help_has_groups_defaults_and_examples():
+    text = run("inspect", "--help").stdout
+    assert all(f"\n{heading}:\n" in text for heading in ("Input and output", "Pairs", "Measures", "Execution"))
+    assert "default: 500" in text
+    assert text.count("    linda inspect ") == 2
+    assert text.rindex("linda inspect") > text.rindex("--engine")
+
+
 def test_inspect_names_a_language_model_that_is_none(model_folder, sentence_file, tmp_path):
     result = run(
         "inspect", model_folder, "--sentences", sentence_file, "--output", tmp_path / "out", "--lm", tmp_path / "no-lm"

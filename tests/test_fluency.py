@@ -7,32 +7,6 @@ import torch
 from linda.errors import LindaError
 from linda.measures.fluency import LanguageModel, Perplexity, TextLoss, shuffled_words, word_mix
 
-VOCABULARY = ["<unk>", "<s>", "the", "cat", "sat", "on", "mat", "dog"]
-
-
-@pytest.fixture(scope="module")
-def language_model_folder(tmp_path_factory):
-    """A language model of random weights that knows eight words."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(VOCABULARY)}, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    config = LlamaConfig(
-        vocab_size=len(VOCABULARY),
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        initializer_range=0.5,
-    )
-    folder = tmp_path_factory.mktemp("lm")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        LlamaForCausalLM(config).save_pretrained(folder)
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>").save_pretrained(folder)
-    return folder
-
 
 @pytest.fixture(scope="module")
 def language_model(language_model_folder):

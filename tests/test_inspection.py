@@ -6,10 +6,13 @@ import pytest
 from linda.inspection import STANDARDS, inspect_model, verdict, write_report
 from linda.inspection.conditions import measure_conditions
 from linda.inspection.figures import draw_figures
-from linda.inspection.path import GRID, Decoded, is_monotone, measure_middle, measure_path, straightness
-from linda.inspection.report import Fluency
+from linda.inspection.fluency import Fluency, FluencyPoint
+from linda.inspection.path import GRID, Decoded, measure_path
+from linda.inspection.references import CROSSOVER, RERANKED, SHUFFLED, SPLICE, WORD_MIX, reference_texts
 from linda.interpolation.calibration import calibrated
 from linda.measures.fluency import Perplexity
+from linda.middles.ngrams import TrigramModel
+from linda.model import LindaModel
 from linda.model.tokens import Tokens
 
 PAIRS = [
@@ -52,17 +55,45 @@ def test_pairs_are_decoded_once_for_all_measures(tiny_model):
 def test_path_by_hand(tiny_model):
     pairs = [("cat dog", "man woman"), ("red old", "city river")]
     texts = {alpha: ["cat woman.", "red old"] for alpha in GRID}
-    point = measure_path(WordCutter(tiny_model), pairs, Decoded(texts, raw=True, seconds=1.0))[5]
+    point = measure_path(WordCutter(tiny_model), pairs, Decoded(texts, raw=True, seconds=1.0)).at(0.5)
     assert point.alpha == point.mixed == 0.5
     assert point.precision_a == pytest.approx((1 / 2 + 1) / 2)
     assert point.precision_b == pytest.approx((1 / 2 + 0) / 2)
     assert point.share_of_a == pytest.approx(0.75)
-    assert point.pair_deviation == pytest.approx((0 + 0.5) / 2)
+    assert point.aim == pytest.approx((0 + 0.5) / 2)
+    assert point.words_found == 1.0
+    assert point.content_of_both == 0.5  # the copy has words of a alone
+    assert point.faithfulness == 0.5
     assert point.new == 0.5  # "red old" copies a
     assert point.sentence_ends == 0.5
     assert point.repeating == point.repetition == 0.0
     # Tokens with the end marker: all texts have 3, and the full stop makes 4.
     assert point.length == pytest.approx((4 + 3) / (3 + 3))
+    assert point.length_fits == 0.5  # 4/3 is more than 1.33
+
+
+def test_length_is_compared_with_the_requested_ratio(tiny_model):
+    pairs = [("cat dog man woman city river cat", "red")]  # 8 and 2 tokens with the end marker
+    texts = {alpha: ["cat dog man woman red"] for alpha in GRID}  # 6
+    path = measure_path(WordCutter(tiny_model), pairs, Decoded(texts, raw=True, seconds=1.0))
+    assert [path.at(alpha).length for alpha in (0.3, 0.5, 0.7)] == [6 / 4, 6 / 5, 6 / 7]
+    assert [path.at(alpha).length_fits for alpha in (0.3, 0.5, 0.7)] == [0, 1, 1]
+    assert path.length_fits == pytest.approx(2 / 3)
+
+
+def test_aim_is_a_mean_over_texts_and_ratios(tiny_model):
+    pairs = [("cat dog", "man woman"), ("red old", "city river")]
+    texts = {alpha: ["cat woman", "red old"] for alpha in GRID}  # shares 0.5 and 1
+    path = measure_path(WordCutter(tiny_model), pairs, Decoded(texts, raw=True, seconds=1.0))
+    assert path.aim == pytest.approx((0.2 + 0.7 + 0.0 + 0.5 + 0.2 + 0.3) / 6)
+
+
+def test_largest_step_is_a_mean_over_pairs(tiny_model):
+    pairs = [("cat dog", "man woman"), ("red old", "city river")]
+    halves = {alpha: "man woman" if alpha < 0.4 else "cat woman" if alpha < 0.8 else "cat dog" for alpha in GRID}
+    jump = {alpha: "red old" if alpha > 0.5 else "city river" for alpha in GRID}
+    decoded = Decoded({alpha: [halves[alpha], jump[alpha]] for alpha in GRID}, raw=True, seconds=1.0)
+    assert measure_path(WordCutter(tiny_model), pairs, decoded).largest_step == pytest.approx((0.5 + 1.0) / 2)
 
 
 def test_the_calibrated_path_mixes_what_the_model_says(tiny_model):
@@ -70,27 +101,28 @@ def test_the_calibrated_path_mixes_what_the_model_says(tiny_model):
     before, config.calibration = config.calibration, [(0.0, 0.0), (0.5, 0.8), (1.0, 1.0)]
     try:
         texts = {alpha: ["x", "y"] for alpha in GRID}
-        points = measure_path(WordCutter(tiny_model), PAIRS, Decoded(texts, raw=False, seconds=1.0))
+        path = measure_path(WordCutter(tiny_model), PAIRS, Decoded(texts, raw=False, seconds=1.0))
     finally:
         config.calibration = before
-    assert points[5].mixed == pytest.approx(0.8)
+    assert path.at(0.5).mixed == pytest.approx(0.8)
 
 
 def test_straight_and_monotone(inspection):
-    points = inspection.calibrated
-    assert is_monotone(points)
-    assert straightness(points) < 0.1
-    bent = [replace(point, share_of_a=0.0) for point in points]
-    assert straightness(bent) == 1.0
-    assert not is_monotone(points[::-1])
+    path = inspection.calibrated
+    assert path.is_monotone
+    assert path.straightness < 0.1
+    assert replace(path, points=[replace(point, share_of_a=0.0) for point in path.points]).straightness == 1.0
+    assert not replace(path, points=path.points[::-1]).is_monotone
 
 
-def test_words_of_the_middle_by_hand():
+def test_words_of_the_middle_by_hand(tiny_model):
     pairs = [("cat dog", "man woman"), ("red old", "city river")]
-    middle = measure_middle(pairs, ["cat man new new", "red old"])
-    assert (middle.in_a, middle.in_b) == ((1 / 4 + 1) / 2, 1 / 8)
-    assert (middle.either, middle.neither) == (3 / 4, 1 / 4)
-    assert middle.from_both == 0.5
+    texts = {alpha: ["cat man new new", "red old"] for alpha in GRID}
+    point = measure_path(WordCutter(tiny_model), pairs, Decoded(texts, raw=True, seconds=1.0)).at(0.5)
+    assert (point.precision_a, point.precision_b) == ((1 / 4 + 1) / 2, 1 / 8)
+    assert point.words_found == 3 / 4
+    assert point.content_of_both == 0.5
+    assert point.faithfulness == (1 / 2 + 0) / 2
 
 
 def test_conditions_are_the_models_own_probabilities(tiny_model):
@@ -109,23 +141,64 @@ def test_conditions_are_the_models_own_probabilities(tiny_model):
     assert 0 <= points[3].sum_of_both <= 2
 
 
+def test_conditions_by_attention_at_the_ends_read_one_text(tiny_base_folder):
+    """Untrained, the control state is zero and weighs 1 of the attention; at α = 1 nothing of b is read."""
+    model = LindaModel.from_seq2seq(tiny_base_folder, max_length=24, mixing="attention").eval()
+    [(a, b), _] = PAIRS
+    points = measure_conditions(model, [(a, b)], "attention")
+    other = measure_conditions(model, [(a, PAIRS[1][1])], "attention")
+    assert points[10].log_p_a == pytest.approx(other[10].log_p_a, rel=1e-4)
+    assert points[5].log_p_a != pytest.approx(other[5].log_p_a, rel=1e-4)
+    swapped = measure_conditions(model, [(b, a)], "attention")
+    assert points[3].log_p_a == pytest.approx(swapped[7].log_p_b, rel=1e-4)
+
+
 def test_verdict_passes_and_fails(inspection):
     rows = {row.measure.split(":")[0]: row for row in verdict(inspection, STANDARDS["in-domain"])}
     assert rows["both curves monotone in α"].passed is True
-    assert rows["outputs at α=0.5 equal to neither input"].passed is True
-    assert rows["perplexity at α=0.5 against real sentences"].passed is None  # no language model was given
-    ends = replace(inspection.calibrated[-1], precision_a=0.9899)
-    worse = replace(inspection, calibrated=[*inspection.calibrated[:-1], ends])
-    first = verdict(worse, STANDARDS["in-domain"])[0]
+    assert rows["outputs equal to neither text at α=0.5"].passed is True
+    assert rows["perplexity at α=0.5 relative to real sentences"].passed is None  # no language model was given
+    points = inspection.calibrated.points
+    worse = replace(inspection.calibrated, points=[*points[:-1], replace(points[-1], precision_a=0.9899)])
+    first = verdict(replace(inspection, calibrated=worse), STANDARDS["in-domain"])[0]
     assert (first.reached, first.passed) == ("0.989", False)
-    assert verdict(worse, STANDARDS["out-of-domain"])[0].passed is True
+    assert verdict(replace(inspection, calibrated=worse), STANDARDS["out-of-domain"])[0].passed is True
+
+
+def fluency_of(**per_token):
+    points = {
+        name: [FluencyPoint(0.5, Perplexity(value, value), 0.9)] for name, value in per_token.items() if name != "real"
+    }
+    return Fluency(Perplexity(per_token["real"], per_token["real"]), points)
+
+
+FLUENCY = fluency_of(real=50.0, outputs=90.0, splice=200.0, crossover=120.0, word_mix=400.0, shuffled=900.0)
 
 
 def test_verdict_on_perplexity(inspection):
-    fluency = Fluency(*(Perplexity(value, value) for value in (90.0, 50.0, 200.0, 900.0)))
-    measured = replace(inspection, fluency=fluency)
+    measured = replace(inspection, fluency=FLUENCY)
     reached = [row.reached for row in verdict(measured, STANDARDS["in-domain"]) if "perplexity" in row.measure]
-    assert reached == ["1.80 times", "0.45 times"]
+    assert reached == ["1.800", "0.450", "0.750"]
+
+
+def test_references_are_made_of_both_texts():
+    pairs = [("the old cat sat on a small chair today", "a dog ran in the deep river with the woman")]
+    known = "a dog sat on a small chair with the woman"  # b, then a, then b
+    trigrams = TrigramModel.build([known] * 3)
+    found = reference_texts(pairs, trigrams=trigrams)
+    assert set(found) == {SPLICE, CROSSOVER, WORD_MIX, SHUFFLED}
+    assert found[SPLICE][0.0] == found[CROSSOVER][0.0] == [pairs[0][1]]
+    assert found[SPLICE][1.0] == found[CROSSOVER][1.0] == [pairs[0][0]]
+    assert found[CROSSOVER][0.5] == [known]
+    assert sorted(found[SHUFFLED][0.5][0].split()) == sorted(found[SPLICE][0.5][0].split())
+    assert RERANKED not in found
+    assert reference_texts(pairs) == {name: found[name] for name in (SPLICE, WORD_MIX, SHUFFLED)}
+
+
+def test_texts_too_short_to_cross_are_spliced():
+    pairs = [("cat", "dog")]
+    found = reference_texts(pairs, trigrams=TrigramModel.build(["cat dog"]))
+    assert found[CROSSOVER] == found[SPLICE]
 
 
 def test_report_files(inspection, tmp_path):
@@ -134,6 +207,7 @@ def test_report_files(inspection, tmp_path):
     assert report["about"] == {"model": "stand-in"}
     assert [row["measure"] for row in report["verdict"]] == [row.measure for row in requirements]
     assert [point["alpha"] for point in report["calibrated"]["points"]] == list(GRID)
+    assert report["calibrated"]["largest_step"] == inspection.calibrated.largest_step
     assert report["raw"]["monotone"] is True
     markdown = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert all(row.measure in markdown for row in requirements)
@@ -142,9 +216,17 @@ def test_report_files(inspection, tmp_path):
     assert outputs[-1] == {"a": PAIRS[1][0], "b": PAIRS[1][1], "alpha": 1.0, "text": PAIRS[1][0]}
 
 
+def test_report_of_perplexity(inspection, tmp_path):
+    write_report(replace(inspection, fluency=FLUENCY), tmp_path, {}, STANDARDS["in-domain"])
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert report["perplexity"]["points"]["splice"][0]["perplexity"]["per_token"] == 200.0
+    markdown = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "| 0.5 | 90.0 | 1.80 | 1.80 | 0.45 | 0.75 | 0.900 |" in markdown
+    assert "| naive splice | 200.0 | 4.00 | 4.00 | 0.900 |" in markdown
+
+
 def test_figures_are_png(inspection, tmp_path):
-    fluency = Fluency(*(Perplexity(value, value) for value in (90.0, 50.0, 200.0, 900.0)))
-    draw_figures(replace(inspection, fluency=fluency), tmp_path)
-    names = ["conditions.png", "perplexity.png", "precision.png", "share.png"]
+    draw_figures(replace(inspection, fluency=FLUENCY), tmp_path)
+    names = ["conditions.png", "faithfulness.png", "perplexity.png", "precision.png", "share.png"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in names)

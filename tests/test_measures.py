@@ -4,6 +4,9 @@ from linda.measures import (
     PairPrecisions,
     WordOrigins,
     ends_like_a_sentence,
+    faithfulness,
+    has_content_words_of_both,
+    largest_step,
     mean_share_of_first,
     most_repeated_trigram,
     repeated_trigram_rate,
@@ -81,9 +84,44 @@ def test_word_origins_obey_inclusion_and_exclusion():
     assert origins.in_a == pytest.approx(3 / 5)
     assert origins.in_b == pytest.approx(2 / 5)  # one "the", one "ran"
     assert origins.either == pytest.approx(4 / 5)
-    assert origins.only_in_a == pytest.approx(2 / 5)  # "cat", and the second "the"
-    assert origins.only_in_b == pytest.approx(1 / 5)
     assert origins.neither == pytest.approx(1 / 5)
+
+
+@pytest.mark.parametrize(
+    ("output", "both"),
+    [
+        ("The cat ran.", True),
+        ("the CAT in a PARK", True),
+        ("The cat sat.", False),  # of a alone
+        ("The cat sat in a house.", False),  # "in" and "a" are words of b, but function words
+        ("All in all, on the whole.", False),
+        ("", False),
+    ],
+)
+def test_content_words_of_both(output, both):
+    assert has_content_words_of_both(output, A, B) is both
+
+
+def test_a_content_word_of_both_texts_is_no_sign_of_either():
+    assert not has_content_words_of_both("cats sat", "cats sat", "cats ran")
+    assert has_content_words_of_both("cats sat ran", "cats sat", "cats ran")
+
+
+def test_faithfulness_is_the_share_of_words_found_if_both_texts_are_there():
+    assert faithfulness("the cat ran home", A, B) == 3 / 4
+    assert faithfulness(A, A, B) == 0.0  # a copy
+    assert faithfulness("all in all", A, B) == 0.0
+
+
+def test_largest_step():
+    assert largest_step([0.0, 0.1, 0.4, 0.3, 1.0]) == pytest.approx(0.7)
+    assert largest_step([0.0, 0.0, 1.0, 1.0]) == 1.0
+
+
+def test_words_that_a_crossover_has_from_both_texts_are_found_but_loops_are_not():
+    # "the" occurs three times in A and B together.
+    assert WordOrigins.of("the cat sat on the mat the dog ran", A, B).either == 1.0
+    assert WordOrigins.of("the the the the the dog", A, B).either == pytest.approx(4 / 6)
 
 
 def test_same_text_folds_spaces_and_case():

@@ -1,36 +1,54 @@
-"""linda inspect"""
+"""`linda inspect`: measure how well a model interpolates."""
 
 import sys
 from pathlib import Path
 
 import click
 
+from linda.cli.grouped_help import GroupedCommand
 from linda.cli.options import engine_option
 
+GROUPS = {
+    "Input and output": ("sentences", "output", "figures"),
+    "Pairs": ("pairs", "seed"),
+    "Measures": ("lm", "trigrams", "raw", "standard"),
+    "Execution": ("device", "engine"),
+}
 
-@click.command()
+EXAMPLES = """\b
+Examples:
+  A quick look at the embedded model, without perplexity:
+    linda inspect --sentences heldout.txt.xz --output report --pairs 20
+  Every measure, on text unlike the training text:
+    linda inspect my-model --sentences reviews.jsonl --output report --standard out-of-domain \\
+        --lm smollm2-135m --trigrams trigrams.safetensors
+"""
+
+SENTENCES_HELP = "Held-out sentences: .txt (one per line) or .jsonl (field `text`), plain, .gz or .xz."
+LM_HELP = "Causal language model for perplexity: a folder, a .gguf file or a name on the hub."
+TRIGRAMS_HELP = "Table written by `linda middles table`: adds the best crossovers as a reference (with --lm)."
+RAW_HELP = "Also measure the paper's mixing at the raw ratio; doubles the decoding time."
+STANDARD_HELP = "Bounds of the verdict: for text like the training text, or unlike it."
+
+
+@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES, context_settings={"show_default": True})
 @click.argument("model", required=False)
+@click.option("--sentences", required=True, metavar="FILE", help=SENTENCES_HELP)
 @click.option(
-    "--sentences",
+    "--output",
     required=True,
-    help="Held-out sentences: .txt (one a line) or .jsonl (field 'text'), plain, .gz or .xz.",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the report.",
 )
-@click.option(
-    "--output", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder for the report."
-)
-@click.option("--pairs", default=500, show_default=True, type=click.IntRange(min=1), help="How many pairs to decode.")
-@click.option("--seed", default=0, show_default=True, help="Which pairs are drawn.")
-@click.option("--raw", is_flag=True, help="Also follow the raw path; decodes twice as much.")
-@click.option("--lm", help="Causal language model for perplexity: a folder, a .gguf file or a name on the hub.")
-@click.option(
-    "--standard",
-    type=click.Choice(["in-domain", "out-of-domain"]),
-    default="in-domain",
-    show_default=True,
-    help="The bounds of the verdict: text like that of training, or unlike it.",
-)
+@click.option("--pairs", default=500, type=click.IntRange(min=1), help="Number of random pairs of sentences.")
+@click.option("--seed", default=0, help="Seed of the pairs and of the random references.")
+@click.option("--raw", is_flag=True, help=RAW_HELP)
+@click.option("--lm", metavar="MODEL", help=LM_HELP)
+@click.option("--trigrams", metavar="TABLE", type=click.Path(path_type=Path), help=TRIGRAMS_HELP)
+@click.option("--standard", type=click.Choice(["in-domain", "out-of-domain"]), default="in-domain", help=STANDARD_HELP)
 @click.option("--figures/--no-figures", default=True, help="Draw PNG figures (needs linda[plot]).")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:0 …")
+@click.option("--device", default="auto", help="cpu, cuda, cuda:0 …")
 @engine_option
 def command(
     model: str | None,
@@ -40,35 +58,45 @@ def command(
     seed: int,
     raw: bool,
     lm: str | None,
+    trigrams: Path | None,
     standard: str,
     figures: bool,
     device: str,
     engine: str,
 ) -> None:
-    """Measure how well MODEL (the embedded one if none is named) interpolates between random pairs of sentences.
+    """Measure how well MODEL interpolates between random pairs of sentences.
 
-    Writes report.json, report.md with the verdict, outputs.jsonl and figures; prints the verdict. What each measure
-    means stands in docs/measures.md.
+    MODEL is a folder or a name on the hub. Default: the embedded model.
+
+    Writes report.md, report.json, outputs.jsonl and figures, and prints the verdict. docs/measures.md explains every
+    measure.
     """
     from transformers.utils.logging import disable_progress_bar
 
+    from linda.errors import LindaError
     from linda.inspection import STANDARDS, inspect_model, write_report
     from linda.inspection.figures import draw_figures, require_matplotlib
     from linda.inspection.report import verdict_table
     from linda.interpolation import Interpolator
     from linda.measures.fluency import LanguageModel
     from linda.measures.pairs import draw_pairs
+    from linda.middles.ngrams import TrigramModel
+    from linda.middles.rerank import SeamRanker
     from linda.model import LindaModel
     from linda.model.checkpoint import model_folder
     from linda.model.pretrained import find_device
     from linda.training.corpus import read_sentences
 
+    if trigrams is not None and lm is None:
+        raise LindaError(f"--trigrams {trigrams} is only used for perplexity: add --lm MODEL")
     if figures:
         require_matplotlib()
     drawn = draw_pairs(read_sentences(sentences), pairs, seed)
     if not sys.stderr.isatty():
-        disable_progress_bar()  # of `transformers`, while it reads the language model
+        disable_progress_bar()  # of `transformers`, while it loads the language model
+    table = None if trigrams is None else TrigramModel.load(trigrams)
     language_model = None if lm is None else LanguageModel.load(lm)
+    ranker = None if table is None or language_model is None else SeamRanker(language_model)
     loaded = LindaModel.from_pretrained(model_folder(model), find_device(device))
     interpolator = Interpolator.of(loaded, engine)
     output.mkdir(parents=True, exist_ok=True)
@@ -77,16 +105,20 @@ def command(
         loaded,
         drawn,
         language_model=language_model,
+        trigrams=table,
+        ranker=ranker,
         with_raw=raw,
         seed=seed,
         progress=sys.stderr.isatty(),
     )
     about = {
         "model": model or "embedded",
+        "mixing": interpolator.config.mixing,
         "sentences": Path(sentences).name,
         "pairs": pairs,
         "seed": seed,
         "language model": lm and Path(lm).name,
+        "trigrams": trigrams and trigrams.name,
         "standard": standard,
         "engine": interpolator.engine.name,
         "calibration": [(round(asked, 4), round(mixed, 4)) for asked, mixed in interpolator.config.calibration],

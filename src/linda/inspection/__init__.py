@@ -1,21 +1,33 @@
-"""Does a model interpolate? Decodes held-out pairs once and takes every measure from that."""
+"""How well a model interpolates. Held-out pairs are decoded once; every measure is taken from these outputs.
+
+path        outputs along the path, and what is measured at each ratio
+conditions  the paper's four conditions
+references  splices, crossovers, word-level mixes and shuffled words of the same pairs
+fluency     perplexity of outputs and references
+verdict     bounds, and whether a model meets them
+report      report.json, report.md, outputs.jsonl
+figures     PNG figures
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random
 from typing import TYPE_CHECKING
 
-from linda.inspection.conditions import measure_conditions
-from linda.inspection.path import decode, measure_middle, measure_path
-from linda.inspection.report import Fluency, Inspection, write_report
+from linda.inspection.conditions import ATTENTION, STATES, measure_conditions
+from linda.inspection.fluency import measure_fluency
+from linda.inspection.path import decode, measure_path
+from linda.inspection.references import reference_texts
+from linda.inspection.report import Inspection, write_report
 from linda.inspection.verdict import STANDARDS, Requirement, Standard, verdict
 from linda.measures import ends_like_a_sentence, repeats_itself
-from linda.measures.fluency import LanguageModel, shuffled_words, word_mix
 from linda.measures.pairs import Pair
 
 if TYPE_CHECKING:
     from linda.interpolation import Interpolator
+    from linda.measures.fluency import LanguageModel
+    from linda.middles.ngrams import TrigramModel
+    from linda.middles.rerank import SeamRanker
     from linda.model import LindaModel
 
 __all__ = ["STANDARDS", "Inspection", "Requirement", "Standard", "inspect_model", "verdict", "write_report"]
@@ -27,43 +39,51 @@ def inspect_model(
     pairs: Sequence[Pair],
     *,
     language_model: LanguageModel | None = None,
+    trigrams: TrigramModel | None = None,
+    ranker: SeamRanker | None = None,
     with_raw: bool = False,
     seed: int = 0,
     progress: bool = False,
 ) -> Inspection:
-    """Every measure on these pairs: of the texts that `interpolator` writes and the probabilities of its `model`.
+    """Takes every measure on some pairs.
 
-    `with_raw` decodes a second time, along the raw path.
+    Args:
+        interpolator: writes the outputs.
+        model: the same model, for the probabilities of the paper's conditions.
+        pairs: texts a and b.
+        language_model: for perplexity, which is not measured without one.
+        trigrams: for the best crossovers, the strongest reference.
+        ranker: for crossovers chosen by a language model at α = 0.5; needs `trigrams`.
+        with_raw: decode a second time with the paper's mixing at the raw ratio.
+        seed: of the references that are random.
+        progress: show progress bars.
+
+    Returns:
+        All figures, and the outputs.
+
+    Example:
+        >>> inspection = inspect_model(Interpolator.of(model), model, draw_pairs(sentences, 100))
+        >>> inspection.calibrated.aim
     """
     decoded = decode(interpolator, pairs, raw=False, seed=seed, progress=progress)
     raw = None
     if with_raw:
         raw = measure_path(interpolator, pairs, decode(interpolator, pairs, raw=True, seed=seed, progress=progress))
+    by_attention = model.config.mixing == ATTENTION
+    mixings = [STATES] if with_raw or not by_attention else []
+    mixings += [ATTENTION] if by_attention else []
     fluency = None
     if language_model is not None:
-        fluency = _measure_fluency(language_model, pairs, decoded.texts[0.5], seed, progress)
+        references = reference_texts(pairs, trigrams=trigrams, ranker=ranker, seed=seed)
+        fluency = measure_fluency(language_model, pairs, decoded.texts, references, progress)
     real = [text for pair in pairs for text in pair]
     return Inspection(
         pairs=list(pairs),
         decoded=decoded,
         calibrated=measure_path(interpolator, pairs, decoded),
         raw=raw,
-        conditions=measure_conditions(model, pairs, progress),
-        middle=measure_middle(pairs, decoded.texts[0.5]),
+        conditions={mixing: measure_conditions(model, pairs, mixing, progress) for mixing in mixings},
         fluency=fluency,
         real_sentence_ends=sum(map(ends_like_a_sentence, real)) / len(real),
         real_repeating=sum(map(repeats_itself, real)) / len(real),
     )
-
-
-def _measure_fluency(
-    language_model: LanguageModel, pairs: Sequence[Pair], outputs: Sequence[str], seed: int, progress: bool
-) -> Fluency:
-    random = Random(seed)
-    sets = {
-        "outputs": list(outputs),
-        "real": list(dict.fromkeys(text for pair in pairs for text in pair)),
-        "word_mix": [word_mix(a, b, 0.5, random) for a, b in pairs],
-        "shuffled": [shuffled_words(a, random) for a, _ in pairs],
-    }
-    return Fluency(**{name: language_model.perplexity(texts, progress) for name, texts in sets.items()})

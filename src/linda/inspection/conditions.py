@@ -1,4 +1,4 @@
-"""The paper's four conditions (§3.1), by the model's own probabilities at the raw ratio.
+"""The paper's four conditions (§3.1), by the model's own probabilities at the requested ratio, uncalibrated.
 
 With α the share of the first text:
     1. p(xᵃ) > p(xᵇ) for α > 0.5        2. p(xᵃ) < p(xᵇ) for α < 0.5
@@ -17,14 +17,17 @@ from tqdm import tqdm
 from linda.inspection.path import GRID
 from linda.measures.pairs import Pair
 from linda.model import LindaModel
+from linda.model.attention_mixing import Mixture
 from linda.model.loss import as_targets
+
+STATES, ATTENTION = "states", "attention"  # the two ways of mixing, as in `LindaConfig.mixing`
 
 _BATCH_PAIRS = 32
 
 
 @dataclass(frozen=True)
 class ConditionPoint:
-    """Averages over the pairs at one raw ratio."""
+    """Averages over the pairs at one ratio."""
 
     alpha: float
     a_likelier: float  # share of pairs with p(xᵃ) > p(xᵇ)
@@ -35,31 +38,58 @@ class ConditionPoint:
 
     @property
     def holds(self) -> float:
-        """The share of pairs in which the text with the larger share is the likelier one."""
+        """The share of pairs in which the text with the larger share is the more likely one."""
         return self.a_likelier if self.alpha > 0.5 else self.b_likelier
 
 
 @torch.inference_mode()
-def measure_conditions(model: LindaModel, pairs: Sequence[Pair], progress: bool = False) -> list[ConditionPoint]:
+def measure_conditions(
+    model: LindaModel, pairs: Sequence[Pair], mixing: str = STATES, progress: bool = False
+) -> list[ConditionPoint]:
+    """The conditions at each ratio of the grid.
+
+    Args:
+        model: gives the probabilities.
+        pairs: texts a and b.
+        mixing: STATES, the paper's way, or ATTENTION, for a model that was trained for it.
+        progress: show a progress bar.
+
+    Returns:
+        One point per ratio.
+
+    Example:
+        >>> points = measure_conditions(LindaModel.from_pretrained("model"), pairs)
+        >>> min(point.holds for point in points if point.alpha not in (0, 0.5, 1))
+    """
     log_p_a: dict[float, list[Tensor]] = {alpha: [] for alpha in GRID}
     log_p_b: dict[float, list[Tensor]] = {alpha: [] for alpha in GRID}
     tokens_a = tokens_b = 0
     by_length = sorted(pairs, key=lambda pair: len(pair[0]) + len(pair[1]))
-    with tqdm(total=len(pairs), desc="conditions", unit="pair", disable=not progress) as bar:
+    with tqdm(total=len(pairs), desc=f"conditions ({mixing})", unit="pair", disable=not progress) as bar:
         for start in range(0, len(pairs), _BATCH_PAIRS):
             batch = by_length[start : start + _BATCH_PAIRS]
             a, b = model.tokenize([a for a, _ in batch]), model.tokenize([b for _, b in batch])
-            states_a, states_b = model.encode(**a), model.encode(**b)  # (B, L, d), once for all ratios
+            texts = model.encode(**a), a["attention_mask"], model.encode(**b), b["attention_mask"]
             targets_a, targets_b = as_targets(**a), as_targets(**b)
             for alpha in GRID:
                 ratios = torch.full((len(batch),), alpha, device=model.device)
-                mixture = model.converter.mix(states_a, a["attention_mask"], states_b, b["attention_mask"], ratios)
-                log_p_a[alpha].append(model.log_likelihood(*mixture, targets_a).double().cpu())
-                log_p_b[alpha].append(model.log_likelihood(*mixture, targets_b).double().cpu())
+                mixture = _mixture(model, mixing, texts, ratios)
+                for log_p, targets in ((log_p_a, targets_a), (log_p_b, targets_b)):
+                    found = model.log_likelihood(mixture.states, mixture.mask, targets, prior=mixture.prior)
+                    log_p[alpha].append(found.double().cpu())
             tokens_a += int(a["attention_mask"].sum())
             tokens_b += int(b["attention_mask"].sum())
             bar.update(len(batch))
     return [_point(alpha, torch.cat(log_p_a[alpha]), torch.cat(log_p_b[alpha]), tokens_a, tokens_b) for alpha in GRID]
+
+
+def _mixture(model: LindaModel, mixing: str, texts: tuple[Tensor, Tensor, Tensor, Tensor], ratios: Tensor) -> Mixture:
+    """texts: states (B, L, d) and mask (B, L) of a, then of b."""
+    if mixing == ATTENTION:
+        assert model.attention_mixing is not None
+        return model.attention_mixing.mix(*texts, ratios)
+    states, mask = model.converter.mix(*texts, ratios)
+    return Mixture(states, mask, mask.sum(dim=1))
 
 
 def _point(alpha: float, log_p_a: Tensor, log_p_b: Tensor, tokens_a: int, tokens_b: int) -> ConditionPoint:

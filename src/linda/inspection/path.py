@@ -1,4 +1,4 @@
-"""What is written along the path from one text to the other, ratio by ratio."""
+"""The texts along the path from one text to the other, and what is measured on them at each ratio."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from linda.measures import (
     PairPrecisions,
     WordOrigins,
     ends_like_a_sentence,
+    faithfulness,
+    has_content_words_of_both,
+    largest_step,
     repeated_trigram_rate,
     repeats_itself,
     same_text,
@@ -27,12 +30,14 @@ if TYPE_CHECKING:
     from linda.model.tokens import Tokens
 
 GRID = tuple(step / 10 for step in range(11))  # α = 0, 0.1 … 1
+MIDDLE = (0.3, 0.5, 0.7)  # the ratios over which aim and length are averaged
 BESIDE_THE_MIDDLE = (0.2, 0.3, 0.4, 0.6, 0.7, 0.8)
+LENGTH_RANGE = (0.75, 1.33)  # tokens of an output, divided by L̃
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """The texts written for the same pairs at each ratio of the grid, and the seconds that took."""
+    """The outputs for the same pairs at each ratio of the grid, and the time it took to write them."""
 
     texts: dict[float, list[str]]  # α → one text per pair
     raw: bool
@@ -40,10 +45,26 @@ class Decoded:
 
     @property
     def rows(self) -> int:
+        """The number of outputs."""
         return sum(map(len, self.texts.values()))
 
 
 def decode(interpolator: Interpolator, pairs: Sequence[Pair], raw: bool, seed: int, progress: bool) -> Decoded:
+    """Writes the outputs for some pairs at each ratio of the grid.
+
+    Args:
+        interpolator: writes them.
+        pairs: texts a and b.
+        raw: mix by the ratio itself, uncalibrated.
+        seed: of the interpolator; matters to sampling only.
+        progress: show a progress bar.
+
+    Returns:
+        One text per pair and ratio.
+
+    Example:
+        >>> decode(Interpolator.from_pretrained(), [(a, b)], raw=False, seed=0, progress=False).texts[0.5]
+    """
     start = perf_counter()
     outputs = mix_at_ratios(interpolator, pairs, GRID, raw=raw, seed=seed, progress=progress)
     return Decoded(dict(zip(GRID, outputs, strict=True)), raw, perf_counter() - start)
@@ -53,83 +74,98 @@ def decode(interpolator: Interpolator, pairs: Sequence[Pair], raw: bool, seed: i
 class PathPoint:
     """Averages over the pairs at one ratio."""
 
-    alpha: float  # the ratio asked for
-    mixed: float  # the ratio mixed
+    alpha: float  # the requested ratio
+    mixed: float  # the calibrated ratio, which is the one mixed
     precision_a: float  # unigram precision against a, mean over pairs
     precision_b: float
     share_of_a: float  # of the mean precisions
-    pair_deviation: float  # mean over pairs of |a pair's own share − α|: how true a single label is
-    new: float  # share of outputs that equal neither input
-    repeating: float  # share of outputs with a trigram three times, or letters in a loop
+    aim: float  # mean over pairs of |share of a − α|
+    words_found: float  # mean share of an output's words that are found in a or b
+    content_of_both: float  # share of outputs with content words of both texts
+    faithfulness: float  # words found, counted as 0 for outputs without content words of both
+    new: float  # share of outputs that equal neither text
+    length_fits: float  # share of outputs with a length in LENGTH_RANGE
+    length: float  # tokens of all outputs, divided by the sum of L̃
+    repeating: float  # share of outputs with a trigram three times, or with letters in a loop
     repetition: float  # mean share of trigrams that occurred before
     sentence_ends: float  # share of outputs that end in sentence punctuation
-    length: float  # tokens written per token of L̃
 
 
-def measure_path(interpolator: Interpolator, pairs: Sequence[Pair], decoded: Decoded) -> list[PathPoint]:
-    """`interpolator` is asked for its calibration and its tokens."""
+@dataclass(frozen=True)
+class MeasuredPath:
+    """What was measured along the path from b to a, ratio by ratio in ascending order."""
+
+    points: list[PathPoint]
+    largest_step: float  # the largest change of the share of a between neighbouring ratios, mean over pairs
+
+    def at(self, alpha: float) -> PathPoint:
+        """The point of a ratio of the grid."""
+        return next(point for point in self.points if point.alpha == alpha)
+
+    @property
+    def straightness(self) -> float:
+        """The largest distance between the share of a and the requested ratio."""
+        return max(abs(point.share_of_a - point.alpha) for point in self.points)
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether precision against a never falls as α grows, and precision against b never rises."""
+        return all(
+            left.precision_a <= right.precision_a and left.precision_b >= right.precision_b
+            for left, right in pairwise(self.points)
+        )
+
+    @property
+    def aim(self) -> float:
+        """The aim, averaged over the ratios of MIDDLE."""
+        return mean(self.at(alpha).aim for alpha in MIDDLE)
+
+    @property
+    def length_fits(self) -> float:
+        """The share of outputs with a length in LENGTH_RANGE, over the ratios of MIDDLE."""
+        return mean(self.at(alpha).length_fits for alpha in MIDDLE)
+
+    @property
+    def new_beside_the_middle(self) -> float:
+        """The share of outputs that equal neither text, over the ratios of BESIDE_THE_MIDDLE."""
+        return mean(self.at(alpha).new for alpha in BESIDE_THE_MIDDLE)
+
+
+def measure_path(interpolator: Interpolator, pairs: Sequence[Pair], decoded: Decoded) -> MeasuredPath:
+    """Measures the outputs for some pairs; the interpolator gives its calibration and its tokens."""
     knots = RAW if decoded.raw else interpolator.config.calibration
     lengths_a = _token_counts(interpolator.tokens, [a for a, _ in pairs])
     lengths_b = _token_counts(interpolator.tokens, [b for _, b in pairs])
     points = []
+    shares: list[list[float]] = []  # of each ratio, for each pair
     for alpha, outputs in decoded.texts.items():
-        mixed = calibrated(alpha, knots)
-        precisions = [PairPrecisions.of(out, *pair) for out, pair in zip(outputs, pairs, strict=True)]
-        mean = PairPrecisions.mean(precisions)
-        wanted = mixed_lengths(lengths_a, lengths_b, torch.full((len(pairs),), mixed))
+        rows = [(out, *pair) for out, pair in zip(outputs, pairs, strict=True)]
+        precisions = [PairPrecisions.of(*row) for row in rows]
+        shares.append([row.share for row in precisions])
+        average = PairPrecisions.mean(precisions)
+        lengths = _token_counts(interpolator.tokens, outputs)
+        wanted = mixed_lengths(lengths_a, lengths_b, torch.full((len(pairs),), alpha, dtype=torch.float64))
+        relative = lengths / wanted
         points.append(
             PathPoint(
                 alpha=alpha,
-                mixed=mixed,
-                precision_a=mean.output_in_a,
-                precision_b=mean.output_in_b,
-                share_of_a=mean.share,
-                pair_deviation=_mean(abs(row.share - alpha) for row in precisions),
-                new=_mean(
-                    not same_text(out, a) and not same_text(out, b) for out, (a, b) in zip(outputs, pairs, strict=True)
-                ),
-                repeating=_mean(map(repeats_itself, outputs)),
-                repetition=_mean(map(repeated_trigram_rate, outputs)),
-                sentence_ends=_mean(map(ends_like_a_sentence, outputs)),
-                length=int(_token_counts(interpolator.tokens, outputs).sum()) / int(wanted.sum()),
+                mixed=calibrated(alpha, knots),
+                precision_a=average.output_in_a,
+                precision_b=average.output_in_b,
+                share_of_a=average.share,
+                aim=mean(abs(share - alpha) for share in shares[-1]),
+                words_found=mean(WordOrigins.of(*row).either for row in rows),
+                content_of_both=mean(has_content_words_of_both(*row) for row in rows),
+                faithfulness=mean(faithfulness(*row) for row in rows),
+                new=mean(not same_text(out, a) and not same_text(out, b) for out, a, b in rows),
+                length_fits=float(((relative >= LENGTH_RANGE[0]) & (relative <= LENGTH_RANGE[1])).double().mean()),
+                length=int(lengths.sum()) / int(wanted.sum()),
+                repeating=mean(map(repeats_itself, outputs)),
+                repetition=mean(map(repeated_trigram_rate, outputs)),
+                sentence_ends=mean(map(ends_like_a_sentence, outputs)),
             )
         )
-    return points
-
-
-def straightness(points: Sequence[PathPoint]) -> float:
-    """The largest distance between the measured share of a and the ratio asked for."""
-    return max(abs(point.share_of_a - point.alpha) for point in points)
-
-
-def is_monotone(points: Sequence[PathPoint]) -> bool:
-    """Whether precision against a never falls as α grows, and precision against b never rises."""
-    return all(
-        left.precision_a <= right.precision_a and left.precision_b >= right.precision_b
-        for left, right in pairwise(points)
-    )
-
-
-@dataclass(frozen=True)
-class Middle:
-    """Where the words of the outputs at α = 0.5 come from: mean shares of an output's words."""
-
-    in_a: float
-    in_b: float
-    either: float
-    neither: float
-    from_both: float  # share of outputs that hold a word only a has and a word only b has
-
-
-def measure_middle(pairs: Sequence[Pair], outputs: Sequence[str]) -> Middle:
-    origins = [WordOrigins.of(out, *pair) for out, pair in zip(outputs, pairs, strict=True)]
-    return Middle(
-        in_a=_mean(row.in_a for row in origins),
-        in_b=_mean(row.in_b for row in origins),
-        either=_mean(row.either for row in origins),
-        neither=_mean(row.neither for row in origins),
-        from_both=_mean(row.only_in_a > 0 and row.only_in_b > 0 for row in origins),
-    )
+    return MeasuredPath(points, mean(largest_step(row) for row in zip(*shares, strict=True)))
 
 
 def _token_counts(tokens: Tokens, texts: Sequence[str]) -> torch.Tensor:
@@ -137,6 +173,7 @@ def _token_counts(tokens: Tokens, texts: Sequence[str]) -> torch.Tensor:
     return torch.tensor([len(tokens.ids(text)) for text in texts])
 
 
-def _mean(values: Iterable[float]) -> float:
+def mean(values: Iterable[float]) -> float:
+    """The arithmetic mean of at least one number."""
     numbers = list(values)
     return sum(numbers) / len(numbers)

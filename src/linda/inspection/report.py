@@ -1,4 +1,4 @@
-"""The figures of one inspection, and the files they are written to."""
+"""The figures of one inspection, and the files that they are written to."""
 
 from __future__ import annotations
 
@@ -9,46 +9,59 @@ from pathlib import Path
 from typing import Any
 
 from linda.files.textio import atomic_writer
-from linda.inspection.conditions import ConditionPoint
-from linda.inspection.path import GRID, Decoded, Middle, PathPoint, is_monotone, straightness
+from linda.inspection.conditions import ATTENTION, STATES, ConditionPoint
+from linda.inspection.fluency import OUTPUTS, Fluency
+from linda.inspection.path import GRID, Decoded, MeasuredPath, PathPoint
+from linda.inspection.references import CROSSOVER, RERANKED, SHUFFLED, SPLICE, WORD_MIX
 from linda.inspection.verdict import Requirement, Standard, verdict
-from linda.measures.fluency import Perplexity
 from linda.measures.pairs import Pair
 
 _EXAMPLES = 5
 
-
-@dataclass(frozen=True)
-class Fluency:
-    """Perplexity under an independent language model, of the outputs at α = 0.5 and of what to hold them against."""
-
-    outputs: Perplexity
-    real: Perplexity  # the sentences of the pairs
-    word_mix: Perplexity  # what cut-and-paste mixup makes of the same pairs at α = 0.5
-    shuffled: Perplexity  # the words of the first sentences in random order
+CONDITIONS_TITLES = {STATES: "states are added, as in the paper", ATTENTION: "attention is mixed"}
+REFERENCE_TITLES = {
+    SPLICE: "naive splice",
+    CROSSOVER: "best crossover (trigrams)",
+    RERANKED: "best crossover (chosen by the language model that judges)",
+    WORD_MIX: "word-level mix",
+    SHUFFLED: "shuffled words of the splice",
+}
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """Everything measured on one set of pairs."""
+    """Everything that was measured on one set of pairs."""
 
     pairs: list[Pair]
     decoded: Decoded
-    calibrated: list[PathPoint]
-    raw: list[PathPoint] | None
-    conditions: list[ConditionPoint]
-    middle: Middle
+    calibrated: MeasuredPath
+    raw: MeasuredPath | None
+    conditions: dict[str, list[ConditionPoint]]  # by the way of mixing
     fluency: Fluency | None
-    real_sentence_ends: float  # of the sentences of the pairs, as is the next
-    real_repeating: float
+    real_sentence_ends: float  # share of the real sentences that end in sentence punctuation
+    real_repeating: float  # share of the real sentences that repeat themselves
 
     @property
     def rows_per_second(self) -> float:
+        """Outputs written per second, without loading."""
         return self.decoded.rows / self.decoded.seconds
 
 
 def write_report(inspection: Inspection, folder: Path, about: dict[str, Any], standard: Standard) -> list[Requirement]:
-    """`report.json`, `report.md` and `outputs.jsonl` (every text that was written). `about` says what was measured."""
+    """Writes `report.json` (every figure), `report.md` and `outputs.jsonl` (every output).
+
+    Args:
+        inspection: what was measured.
+        folder: must exist.
+        about: what was measured on what, for the head of the report.
+        standard: the bounds of the verdict.
+
+    Returns:
+        The verdict.
+
+    Example:
+        >>> write_report(inspection, Path("report"), {"model": "embedded"}, STANDARDS["in-domain"])
+    """
     requirements = verdict(inspection, standard)
     with atomic_writer(folder / "report.json") as file:
         json.dump(_as_json(inspection, about, requirements), file, indent=2, ensure_ascii=False)
@@ -68,8 +81,10 @@ def _as_json(inspection: Inspection, about: dict[str, Any], requirements: Sequen
         "verdict": [asdict(requirement) for requirement in requirements],
         "calibrated": _path_json(inspection.calibrated),
         "raw": None if inspection.raw is None else _path_json(inspection.raw),
-        "conditions": [asdict(point) | {"holds": point.holds} for point in inspection.conditions],
-        "middle": asdict(inspection.middle),
+        "conditions": {
+            mixing: [asdict(point) | {"holds": point.holds} for point in points]
+            for mixing, points in inspection.conditions.items()
+        },
         "perplexity": None if inspection.fluency is None else asdict(inspection.fluency),
         "real_sentences": {
             "sentence_ends": inspection.real_sentence_ends,
@@ -83,73 +98,125 @@ def _as_json(inspection: Inspection, about: dict[str, Any], requirements: Sequen
     }
 
 
-def _path_json(points: Sequence[PathPoint]) -> dict[str, Any]:
+def _path_json(path: MeasuredPath) -> dict[str, Any]:
     return {
-        "straightness": straightness(points),
-        "monotone": is_monotone(points),
-        "points": [asdict(point) for point in points],
+        "straightness": path.straightness,
+        "monotone": path.is_monotone,
+        "aim": path.aim,
+        "length_fits": path.length_fits,
+        "largest_step": path.largest_step,
+        "points": [asdict(point) for point in path.points],
     }
 
 
 def as_markdown(inspection: Inspection, about: dict[str, Any], requirements: Sequence[Requirement]) -> str:
+    """The text of `report.md`."""
     sections = [
         "# Inspection",
         "\n".join(f"- {name}: {value}" for name, value in about.items())
-        + f"\n- speed: {inspection.rows_per_second:.1f} rows a second",
+        + f"\n- speed: {inspection.rows_per_second:.1f} texts per second",
         "## Verdict",
         verdict_table(requirements),
         "## The path, calibrated ratio",
-        _path_table(inspection.calibrated),
+        *_path_sections(inspection.calibrated),
     ]
     if inspection.raw is not None:
-        sections += ["## The path, raw ratio", _path_table(inspection.raw)]
-    sections += [
+        sections += ["## The path, raw ratio", *_path_sections(inspection.raw)]
+    sections.append(
         f"Of the real sentences, {inspection.real_sentence_ends:.3f} end in sentence punctuation and "
-        f"{inspection.real_repeating:.4f} repeat themselves.",
-        "## The four conditions, raw ratio",
-        _conditions_table(inspection.conditions),
-        "## Words of the outputs at α=0.5",
-        _table(
-            ["in a", "in b", "in either", "in neither", "outputs with words of both"],
-            [[f"{value:.3f}" for value in asdict(inspection.middle).values()]],
-        ),
-    ]
+        f"{inspection.real_repeating:.4f} repeat themselves."
+    )
     if inspection.fluency is not None:
-        sections += ["## Perplexity", _perplexity_table(inspection.fluency)]
+        sections += ["## Fluency", *_fluency_sections(inspection.fluency)]
+    for mixing, points in inspection.conditions.items():
+        sections += [f"## The four conditions, raw ratio: {CONDITIONS_TITLES[mixing]}", _conditions_table(points)]
     sections += ["## Examples", *_examples(inspection)]
     return "\n\n".join(sections) + "\n"
 
 
 def verdict_table(requirements: Sequence[Requirement]) -> str:
+    """The verdict as a Markdown table."""
     marks = {True: "pass", False: "**fail**", None: "–"}
-    return _table(
+    return markdown_table(
         ["measure", "wanted", "reached", "verdict"],
         [[row.measure, row.wanted, row.reached, marks[row.passed]] for row in requirements],
     )
 
 
-def _path_table(points: Sequence[PathPoint]) -> str:
-    header = [
-        "α",
-        "mixed",
-        "precision against a",
-        "against b",
-        "share of a",
-        "pair deviation",
-        "equal to neither",
-        "repeat themselves",
-        "repeated trigrams",
-        "sentence ends",
-        "tokens / L̃",
+_WORD_COLUMNS = {
+    "mixed": "mixed",
+    "precision_a": "precision against a",
+    "precision_b": "against b",
+    "share_of_a": "share of a",
+    "aim": "aim",
+    "words_found": "words found in a or b",
+    "content_of_both": "content words of both",
+    "faithfulness": "faithfulness",
+    "new": "equal to neither",
+}
+_FORM_COLUMNS = {
+    "length_fits": "length within [0.75, 1.33]·L̃",
+    "length": "tokens / L̃",
+    "repeating": "repeat themselves",
+    "repetition": "repeated trigrams",
+    "sentence_ends": "sentence ends",
+}
+
+
+def _path_sections(path: MeasuredPath) -> list[str]:
+    return [
+        f"Straightness {path.straightness:.3f}, aim {path.aim:.3f}, largest step {path.largest_step:.3f}.",
+        *(_points_table(path.points, columns) for columns in (_WORD_COLUMNS, _FORM_COLUMNS)),
     ]
-    return _table(
-        header,
-        [[f"{point.alpha:g}", *(f"{value:.3f}" for value in list(asdict(point).values())[1:])] for point in points],
+
+
+def _points_table(points: Sequence[PathPoint], columns: dict[str, str]) -> str:
+    return markdown_table(
+        ["α", *columns.values()],
+        [[f"{point.alpha:g}", *(f"{getattr(point, name):.3f}" for name in columns)] for point in points],
     )
 
 
+def _fluency_sections(fluency: Fluency) -> list[str]:
+    """Perplexity of the outputs at each ratio; then the references at 0.5."""
+    compared = [name for name in (SPLICE, CROSSOVER) if name in fluency.points]
+    path = [
+        [
+            f"{point.alpha:g}",
+            f"{point.perplexity.per_token:.1f}",
+            f"{fluency.relative_to_real(point):.2f}",
+            f"{point.perplexity.per_word / fluency.real.per_word:.2f}",
+            *(f"{fluency.relative_to(name, point.alpha):.2f}" for name in compared),
+            f"{point.faithfulness:.3f}",
+        ]
+        for point in fluency.points[OUTPUTS]
+    ]
+    titles = {OUTPUTS: "outputs", **REFERENCE_TITLES}
+    references = [
+        [
+            title,
+            f"{point.perplexity.per_token:.1f}",
+            f"{fluency.relative_to_real(point):.2f}",
+            f"{point.perplexity.per_word / fluency.real.per_word:.2f}",
+            f"{point.faithfulness:.3f}",
+        ]
+        for name, title in titles.items()
+        if (point := fluency.at(name, 0.5)) is not None
+    ]
+    real = ["real sentences (copies)", f"{fluency.real.per_token:.1f}", "1.00", "1.00", "0.000"]
+    relative = ["relative to real", "relative to real, per word"]
+    return [
+        markdown_table(
+            ["α", "perplexity", *relative, *(f"to the {REFERENCE_TITLES[name]}" for name in compared), "faithfulness"],
+            path,
+        ),
+        "At α=0.5:",
+        markdown_table(["texts", "perplexity", *relative, "faithfulness"], [real, *references]),
+    ]
+
+
 def _conditions_table(points: Sequence[ConditionPoint]) -> str:
-    return _table(
+    return markdown_table(
         ["α", "p(a) > p(b)", "p(b) > p(a)", "log p(a) per token", "log p(b) per token", "p(a) + p(b)"],
         [
             [
@@ -165,36 +232,16 @@ def _conditions_table(points: Sequence[ConditionPoint]) -> str:
     )
 
 
-def _perplexity_table(fluency: Fluency) -> str:
-    names = {
-        "real sentences": fluency.real,
-        "outputs at α=0.5": fluency.outputs,
-        "word-level mixes at α=0.5": fluency.word_mix,
-        "shuffled words": fluency.shuffled,
-    }
-    return _table(
-        ["texts", "per token", "per word", "per token, against real"],
-        [
-            [
-                name,
-                f"{value.per_token:.1f}",
-                f"{value.per_word:.1f}",
-                f"{value.per_token / fluency.real.per_token:.2f}",
-            ]
-            for name, value in names.items()
-        ],
-    )
-
-
 def _examples(inspection: Inspection) -> list[str]:
     sections = []
     for row, (a, b) in enumerate(inspection.pairs[:_EXAMPLES]):
         rows = [[f"{alpha:g}", inspection.decoded.texts[alpha][row]] for alpha in reversed(GRID)]
-        sections.append(_table(["α", "text"], [["a", a], *rows, ["b", b]]))
+        sections.append(markdown_table(["α", "text"], [["a", a], *rows, ["b", b]]))
     return sections
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; line breaks in cells become spaces."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
 

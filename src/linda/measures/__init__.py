@@ -1,8 +1,8 @@
-"""What is measured on texts. Words are counted in plain Python: neither a model nor torch is imported for it.
+"""Measures of texts. Counting words is plain Python and imports neither a model nor torch.
 
-word_overlap  what a text owes to each of two texts, repetitions, endings
+word_overlap  which words of a text come from each of two texts; repetitions; sentence ends
 pairs         random pairs of sentences to measure on
-fluency       perplexity under a language model, and what to hold that against
+fluency       perplexity under a language model; word-level mixes and shuffled words to compare with
 """
 
 from linda.measures.word_overlap import (
@@ -10,6 +10,9 @@ from linda.measures.word_overlap import (
     PairPrecisions,
     WordOrigins,
     ends_like_a_sentence,
+    faithfulness,
+    has_content_words_of_both,
+    largest_step,
     mean_share_of_first,
     most_repeated_trigram,
     repeated_trigram_rate,
@@ -25,6 +28,9 @@ __all__ = [
     "PairPrecisions",
     "WordOrigins",
     "ends_like_a_sentence",
+    "faithfulness",
+    "has_content_words_of_both",
+    "largest_step",
     "mean_share_of_first",
     "most_repeated_trigram",
     "repeated_trigram_rate",

@@ -1,4 +1,4 @@
-"""How well-formed texts are, as an independent language model sees them, and what to hold that against."""
+"""Perplexity of texts under an independent language model, and badly formed texts to compare with."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _LONGEST = 512
 
 @dataclass(frozen=True)
 class Perplexity:
-    """Of a set of texts as a whole: exp of the summed negative log-likelihood over the number of units."""
+    """Of a set of texts as a whole: exp(Σ negative log-likelihood / Σ units)."""
 
-    per_token: float  # of the language model: the usual figure
-    per_word: float  # of the text (between spaces): does not depend on how words are cut into tokens
+    per_token: float  # tokens of the language model: the usual figure
+    per_word: float  # words between spaces: does not depend on how words are split into tokens
 
     @classmethod
     def of(cls, losses: Sequence[TextLoss]) -> Perplexity:
@@ -43,7 +43,7 @@ class Perplexity:
 
 @dataclass(frozen=True)
 class TextLoss:
-    """The negative log-likelihood of one text, and the units it is spread over."""
+    """The negative log-likelihood of one text, and how many tokens and words it has."""
 
     nats: float
     tokens: int
@@ -51,7 +51,7 @@ class TextLoss:
 
 
 class LanguageModel:
-    """A causal language model that reads texts and says how surprised it is."""
+    """A causal language model that computes the likelihood of texts."""
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         self.model = model.eval()
@@ -60,7 +60,7 @@ class LanguageModel:
 
     @classmethod
     def load(cls, path: str | Path, device: str | torch.device = "cpu") -> LanguageModel:
-        """A folder of `transformers` (or a name on the hub), a .gguf file, or a folder that holds one."""
+        """Loads a folder of `transformers`, a name on the hub, a .gguf file, or a folder that contains one."""
         folder, gguf_file = _gguf_file(path)
         model, tokenizer = load_pretrained(
             "AutoModelForCausalLM",
@@ -75,10 +75,11 @@ class LanguageModel:
         return cls(model, tokenizer)
 
     def perplexity(self, texts: Sequence[str], progress: bool = False) -> Perplexity:
+        """The perplexity of a set of texts."""
         return Perplexity.of(self.losses(texts, progress))
 
     def losses(self, texts: Sequence[str], progress: bool = False) -> list[TextLoss]:
-        """One per text. Each text is read alone, after a start-of-text marker, so that its first word counts too."""
+        """One loss per text. Each text follows a start-of-text marker, so that its first word counts too."""
         ids = [self.tokenizer(text, add_special_tokens=False)["input_ids"][:_LONGEST] for text in texts]
         nats = [0.0] * len(texts)
         with tqdm(total=len(texts), desc="perplexity", unit="text", disable=not progress) as bar:
@@ -89,7 +90,7 @@ class LanguageModel:
         return [TextLoss(*row) for row in zip(nats, map(len, ids), map(self._words_read, texts, ids), strict=True)]
 
     def _words_read(self, text: str, ids: list[int]) -> int:
-        """Words between spaces, of the part of a long text that is read."""
+        """Words between spaces in the first _LONGEST tokens, which are all that is read."""
         return len((text if len(ids) < _LONGEST else str(self.tokenizer.decode(ids))).split())
 
     @torch.inference_mode()
@@ -106,9 +107,22 @@ class LanguageModel:
 
 
 def word_mix(a: str, b: str, alpha: float, random: Random) -> str:
-    """What cut-and-paste mixup gives: ⌈α·|a| + (1−α)·|b|⌉ places, each with the word that stands there in a or in b.
+    """A word-level mixup of two texts: ⌈α·|a| + (1−α)·|b|⌉ places, each with a word of a or of b.
 
-    A place takes a's word with probability α; where it lies in a text is by proportion.
+    Each place takes the word of a with probability α, else that of b. The place is scaled to the length of the text.
+
+    Args:
+        a: the first text.
+        b: the second text.
+        alpha: the share of a.
+        random: chooses between a and b at each place.
+
+    Returns:
+        The mixed words, separated by spaces.
+
+    Example:
+        >>> word_mix("the film was great", "the food was cold", 0.5, Random(0))
+        'the food was great'
     """
     words_a, words_b = a.split(), b.split()
     length = math.ceil(alpha * len(words_a) + (1 - alpha) * len(words_b) - 1e-9)
@@ -117,6 +131,7 @@ def word_mix(a: str, b: str, alpha: float, random: Random) -> str:
 
 
 def shuffled_words(text: str, random: Random) -> str:
+    """The words of a text in random order."""
     words = text.split()
     random.shuffle(words)
     return " ".join(words)
@@ -127,7 +142,7 @@ def _exp_mean(total: float, count: int) -> float:
 
 
 def _start_of_text(tokenizer: PreTrainedTokenizerBase) -> int:
-    """The marker between documents in training if there is one, else the beginning or the end of a sequence."""
+    """The marker between documents if the model has one, else its bos or eos token."""
     marker: Any = tokenizer.get_vocab().get("<|endoftext|>", tokenizer.bos_token_id)
     if marker is None:
         marker = tokenizer.eos_token_id
@@ -137,7 +152,7 @@ def _start_of_text(tokenizer: PreTrainedTokenizerBase) -> int:
 
 
 def _gguf_file(path: str | Path) -> tuple[str, str | None]:
-    """What `from_pretrained` wants: a folder, and the name of the .gguf file in it, if there is one."""
+    """The arguments of `from_pretrained`: a folder, and the name of the .gguf file in it if there is one."""
     place = Path(path)
     if kind_of_model(path) != ModelKind.GGUF:
         return str(path), None
@@ -146,5 +161,5 @@ def _gguf_file(path: str | Path) -> tuple[str, str | None]:
     files = sorted(place.glob("*.gguf"))
     if len(files) > 1:
         names = ", ".join(file.name for file in files)
-        raise LindaError(f"{path} holds several language models ({names}); name one of the files")
+        raise LindaError(f"{path} contains several language models ({names}); name one of the files")
     return str(path), files[0].name

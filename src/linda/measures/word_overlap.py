@@ -1,13 +1,14 @@
-"""What a text owes to each of two texts, counted in words. Plain Python: no model, no tensors.
+"""How many words of a text come from each of two texts. Plain Python: no model, no tensors.
 
-The unit is the case-folded word: a run of letters and digits, inner apostrophes and hyphens included.
-Punctuation is no word: the full stop that every sentence has would make all sentences alike.
+A word is a case-folded run of letters and digits, with apostrophes and hyphens inside it. Punctuation is not counted:
+almost every sentence ends in a full stop, and that says nothing about where it comes from.
 """
 
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 # Scripts written without spaces have one word per character; anything else is a run of letters and digits.
 UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -38,9 +39,9 @@ FUNCTION_WORDS = frozenset(
 
 
 def unigram_precision(output: str, reference: str) -> float:
-    """The share of the output's words that stand in the reference, each at most as often as it stands there.
+    """The share of the output's words that the reference contains, each counted at most as often as it occurs there.
 
-    No brevity penalty. An output without words has precision 1 against a reference without words, else 0.
+    There is no brevity penalty. An output without words has precision 1 if the reference has none either, else 0.
     """
     counts, reference_counts = Counter(words(output)), Counter(words(reference))
     if not counts:
@@ -49,15 +50,15 @@ def unigram_precision(output: str, reference: str) -> float:
 
 
 def share_of_first(output: str, a: str, b: str) -> float:
-    """How far the output lies from b (0) towards a (1), by its words.
+    """The share of a in the output, by words: 1 for a copy of a, 0 for a copy of b.
 
-        gainᵃ = max(0, P(output, a) − P(b, a))      what the output shows of a, less what b alone would show
+        gainᵃ = max(0, P(output, a) − P(b, a))      precision against a, beyond that of b itself
         gainᵇ = max(0, P(output, b) − P(a, b))      the same for b
         share = gainᵃ / (gainᵃ + gainᵇ)
 
-    with P the unigram precision. Subtracting the overlap of the two texts makes the ends exact: a copy of a
-    has share 1 and a copy of b has share 0, however much the two have in common. Where both gains are 0 (the
-    output owes nothing to either, or the two texts have the same words) nothing leans either way: 0.5.
+    with P the unigram precision. Subtracting the overlap of the two texts makes both ends exact, however many words
+    the texts have in common. If both gains are 0 (the output has words of neither, or the two texts have the same
+    words), the share is 0.5.
     """
     return PairPrecisions.of(output, a, b).share
 
@@ -101,22 +102,19 @@ class PairPrecisions:
 def mean_share_of_first(outputs: Sequence[str], a: Sequence[str], b: Sequence[str]) -> float:
     """The share of a over many pairs: the share of the mean precisions, not the mean of the shares.
 
-    A single output often has few words of either text, and its share is then the ratio of two small numbers,
-    or the 0.5 of 0/0, yet would weigh as much as any other. In the means, chance overlaps (another "the")
-    cancel against the baselines, and each pair weighs by what its output shows.
+    An output with few words of either text has a noisy share (a ratio of two small numbers, or the 0.5 of 0/0). In the
+    mean precisions such outputs count for little, and chance overlaps (another "the") cancel against the baselines.
     """
     return PairPrecisions.mean([PairPrecisions.of(*row) for row in zip(outputs, a, b, strict=True)]).share
 
 
 @dataclass(frozen=True)
 class WordOrigins:
-    """Where the words of an output stand: shares of its words, with `either = in_a + in_b − both`."""
+    """Which shares of an output's words occur in a, in b, and in either."""
 
     in_a: float
     in_b: float
     either: float
-    only_in_a: float
-    only_in_b: float
 
     @property
     def neither(self) -> float:
@@ -124,16 +122,42 @@ class WordOrigins:
 
     @classmethod
     def of(cls, output: str, a: str, b: str) -> "WordOrigins":
-        """Counts are clipped as in `unigram_precision`; "either" clips at the larger of the two counts."""
+        """Counts are clipped as in `unigram_precision`; those of `either` at the sum of both texts.
+
+        So every word of a crossover is found, even a "the" that it has from each text; a word in a loop is not.
+        """
         counts, counts_a, counts_b = Counter(words(output)), Counter(words(a)), Counter(words(b))
         total = counts.total() or 1
         in_a, in_b = (counts & counts_a).total() / total, (counts & counts_b).total() / total
-        either = (counts & (counts_a | counts_b)).total() / total
-        return cls(in_a, in_b, either, only_in_a=either - in_b, only_in_b=either - in_a)
+        either = (counts & (counts_a + counts_b)).total() / total
+        return cls(in_a, in_b, either)
+
+
+def has_content_words_of_both(output: str, a: str, b: str) -> bool:
+    """Whether the output has a content word that only a has, and one that only b has.
+
+    Content words are all words except FUNCTION_WORDS.
+    """
+    content = set(words(output)) - FUNCTION_WORDS
+    words_a, words_b = set(words(a)), set(words(b))
+    return bool(content & (words_a - words_b)) and bool(content & (words_b - words_a))
+
+
+def faithfulness(output: str, a: str, b: str) -> float:
+    """The share of the output's words found in a or b; 0 if it does not have content words of both.
+
+    So a copy of one text, and a stock phrase, have faithfulness 0.
+    """
+    return WordOrigins.of(output, a, b).either if has_content_words_of_both(output, a, b) else 0.0
+
+
+def largest_step(shares: Sequence[float]) -> float:
+    """The largest change between neighbours: 1 for a path that copies one text and then the other."""
+    return max(abs(right - left) for left, right in pairwise(shares))
 
 
 def same_text(first: str, second: str) -> bool:
-    """Whether two texts are the same, spaces and case folded: "Don't go." is "do n't go ."."""
+    """Whether two texts are equal without regard to spaces and case: "Don't go." equals "do n't go ."."""
     return _folded(first) == _folded(second)
 
 
@@ -153,7 +177,7 @@ def repeated_trigram_rate(text: str) -> float:
 
 
 def repeats_itself(text: str) -> bool:
-    """Whether a text is caught in a loop: a trigram occurs three times, or some letters five times in a row."""
+    """Whether a text loops: a trigram occurs three times, or some letters five times in a row."""
     return most_repeated_trigram(text) >= 3 or _LETTER_LOOP.search(text.casefold()) is not None
 
 
@@ -163,5 +187,5 @@ def _trigrams(text: str) -> Counter[tuple[str, str, str]]:
 
 
 def ends_like_a_sentence(text: str) -> bool:
-    """Whether a text ends in sentence punctuation, closing quotes and brackets aside."""
+    """Whether a text ends in sentence punctuation, ignoring closing quotes and brackets."""
     return _SENTENCE_END.search(text) is not None

@@ -123,7 +123,7 @@ class SeamRanker:
         rows = [[self._start, *ids][:width] for ids, _ in texts]
         inputs = torch.tensor([row + [self._start] * (width - len(row)) for row in rows])
         cache = DynamicCache()
-        states = self._model.model(input_ids=inputs, past_key_values=cache, use_cache=True).last_hidden_state
+        states = self._model.base_model(input_ids=inputs, past_key_values=cache, use_cache=True).last_hidden_state
         targets = torch.cat([inputs[:, 1:], inputs[:, :1]], dim=1)
         is_token = torch.arange(width) < torch.tensor([len(row) - 1 for row in rows])[:, None]  # (texts, 1 + T)
         own = torch.zeros(is_token.shape, dtype=torch.float64)
@@ -135,7 +135,7 @@ class SeamRanker:
 
     def _log_p(self, states: Tensor, tokens: Tensor) -> Tensor:
         """log p of tokens (n,) after states (n, d)."""
-        logits = self._model.lm_head(states).float()
+        logits = self._model.get_output_embeddings()(states).float()
         return logits.gather(1, tokens[:, None])[:, 0] - logits.logsumexp(dim=1)
 
     def _seam_scores(
@@ -168,7 +168,7 @@ class SeamRanker:
         is_seen = torch.arange(width - 1) < prefix[:, None]
         mask = torch.cat([is_seen, torch.ones_like(inputs, dtype=torch.bool)], dim=1).long()
         positions = prefix[:, None] + torch.arange(longest)
-        states = self._model.model(
+        states = self._model.base_model(
             input_ids=inputs, attention_mask=mask, position_ids=positions, past_key_values=own_cache, use_cache=True
         ).last_hidden_state  # (S, t, d)
         is_scored = torch.arange(longest)[None, :-1] < torch.tensor([len(row) - 1 for row in tokens])[:, None]

@@ -1,0 +1,93 @@
+"""Perplexity of the outputs and of the references, with the faithfulness of the same texts beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from linda.inspection.path import mean
+from linda.inspection.references import Texts
+from linda.measures import faithfulness
+from linda.measures.fluency import LanguageModel, Perplexity
+from linda.measures.pairs import Pair
+
+OUTPUTS = "outputs"
+
+
+@dataclass(frozen=True)
+class FluencyPoint:
+    """Texts of one kind at one ratio."""
+
+    alpha: float
+    perplexity: Perplexity
+    faithfulness: float
+
+
+@dataclass(frozen=True)
+class Fluency:
+    """Perplexity under an independent language model.
+
+    Attributes:
+        real: of the sentences of the pairs.
+        points: OUTPUTS, and the names of `references`: one point per ratio at which there are texts.
+    """
+
+    real: Perplexity
+    points: dict[str, list[FluencyPoint]]
+
+    def at(self, name: str, alpha: float) -> FluencyPoint | None:
+        """The point of a kind of text at a ratio; None if it was not measured."""
+        return next((point for point in self.points.get(name, []) if point.alpha == alpha), None)
+
+    def relative_to_real(self, point: FluencyPoint) -> float:
+        """Perplexity per token, divided by that of real sentences."""
+        return point.perplexity.per_token / self.real.per_token
+
+    def relative_to(self, name: str, alpha: float) -> float | None:
+        """Perplexity per token of the outputs, divided by that of a reference at the same ratio."""
+        outputs, reference = self.at(OUTPUTS, alpha), self.at(name, alpha)
+        if outputs is None or reference is None:
+            return None
+        return outputs.perplexity.per_token / reference.perplexity.per_token
+
+
+def measure_fluency(
+    language_model: LanguageModel,
+    pairs: Sequence[Pair],
+    outputs: Texts,
+    references: Mapping[str, Texts],
+    progress: bool = False,
+) -> Fluency:
+    """Measures the perplexity of outputs and references; each different text is read once.
+
+    Args:
+        language_model: has nothing to do with the model that wrote the outputs.
+        pairs: texts a and b.
+        outputs: texts by ratio, one per pair.
+        references: the same for each kind of reference.
+        progress: show a progress bar.
+
+    Returns:
+        One point per kind and ratio.
+
+    Example:
+        >>> measure_fluency(LanguageModel.load("smollm2-135m"), pairs, decoded.texts, reference_texts(pairs))
+    """
+    real = list(dict.fromkeys(text for pair in pairs for text in pair))
+    kinds = {OUTPUTS: outputs, **references}
+    every = dict.fromkeys(real)
+    for texts in kinds.values():
+        every.update(dict.fromkeys(text for row in texts.values() for text in row))
+    losses = dict(zip(every, language_model.losses(list(every), progress), strict=True))
+
+    def point(alpha: float, texts: Sequence[str]) -> FluencyPoint:
+        return FluencyPoint(
+            alpha,
+            Perplexity.of([losses[text] for text in texts]),
+            mean(faithfulness(text, *pair) for text, pair in zip(texts, pairs, strict=True)),
+        )
+
+    return Fluency(
+        Perplexity.of([losses[text] for text in real]),
+        {name: [point(alpha, row) for alpha, row in texts.items()] for name, texts in kinds.items()},
+    )
