@@ -5,23 +5,24 @@ from pathlib import Path
 
 import click
 
-from linda.cli.options import engine_option
+from linda.cli.options import FILE, PAIRS, PATH, SEED, engine_option
 
 
 @click.command()
-@click.argument("model", required=False)
+@click.argument("model", required=False, type=FILE)
 @click.option(
     "--sentences",
     required=True,
+    type=FILE,
     help="Held-out sentences: .txt (one a line) or .jsonl (field 'text'), plain, .gz or .xz.",
 )
-@click.option(
-    "--output", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder for the report."
-)
-@click.option("--pairs", default=500, show_default=True, type=click.IntRange(min=1), help="How many pairs to decode.")
-@click.option("--seed", default=0, show_default=True, help="Which pairs are drawn.")
+@click.option("--output", required=True, type=PATH, help="Folder for the report.")
+@click.option("--pairs", default=500, show_default=True, type=PAIRS, help="How many pairs to decode.")
+@click.option("--seed", default=0, show_default=True, type=SEED, help="Which pairs are drawn.")
 @click.option("--raw", is_flag=True, help="Also follow the raw path; decodes twice as much.")
-@click.option("--lm", help="Causal language model for perplexity: a folder, a .gguf file or a name on the hub.")
+@click.option(
+    "--lm", type=FILE, help="Causal language model for perplexity: a folder, a .gguf file or a name on the hub."
+)
 @click.option(
     "--standard",
     type=click.Choice(["in-domain", "out-of-domain"]),
@@ -52,9 +53,10 @@ def command(
     """
     from transformers.utils.logging import disable_progress_bar
 
+    from linda.files.textio import writing
     from linda.inspection import STANDARDS, inspect_model, write_report
     from linda.inspection.figures import draw_figures, require_matplotlib
-    from linda.inspection.report import verdict_table
+    from linda.inspection.report import check_report_folder, verdict_table
     from linda.interpolation import Interpolator
     from linda.measures.fluency import LanguageModel
     from linda.measures.pairs import draw_pairs
@@ -63,6 +65,7 @@ def command(
     from linda.model.pretrained import find_device
     from linda.training.corpus import read_sentences
 
+    check_report_folder(output)
     if figures:
         require_matplotlib()
     drawn = draw_pairs(read_sentences(sentences), pairs, seed)
@@ -71,7 +74,8 @@ def command(
     language_model = None if lm is None else LanguageModel.load(lm)
     loaded = LindaModel.from_pretrained(model_folder(model), find_device(device))
     interpolator = Interpolator.of(loaded, engine)
-    output.mkdir(parents=True, exist_ok=True)
+    with writing(output):
+        output.mkdir(parents=True, exist_ok=True)
     inspection = inspect_model(
         interpolator,
         loaded,

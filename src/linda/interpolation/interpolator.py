@@ -26,7 +26,7 @@ from linda import engines
 from linda.config import LindaConfig
 from linda.engines import Engine
 from linda.engines.decoding import Decoding
-from linda.errors import LindaError, checked_ratio, checked_text
+from linda.errors import MOST_SEED, LindaError, checked_integer, checked_ratio, checked_text
 from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, kind_of, lengthened, without_broken
 from linda.interpolation.calibration import calibrated
 from linda.interpolation.longtext import pair_sentences, split_to_window
@@ -83,8 +83,9 @@ class Interpolator:
         folder = model_folder(path)
         config = load_config(folder)
         place = find_device(device)
+        tokens = Tokens.from_folder(folder, config.base["vocab_size"])
         chosen = engines.load_folder(engine, folder, config, place, precision)
-        return cls(config, Tokens.from_folder(folder), load_converter(folder).to(place), chosen)
+        return cls(config, tokens, load_converter(folder).to(place), chosen)
 
     @overload
     def mix(self, a: str, b: str, alpha: float = ..., *, n: Literal[1] = ..., **settings: Any) -> str: ...
@@ -160,7 +161,7 @@ class Interpolator:
     def _jobs(self, a: str, b: str, alpha: float, seed: int, *, raw: bool, copies: bool) -> Iterator[_Job]:
         a, b, alpha = checked_text(a, "text a"), checked_text(b, "text b"), checked_ratio(alpha)
         mixed = alpha if raw else calibrated(alpha, self.config.calibration)
-        window, ids = self.config.max_length, self.tokens.ids
+        window, ids = self.config.window, self.tokens.ids
         ids_a, ids_b = ids(a), ids(b)
         kind = Kind.END if copies else kind_of(alpha, a, b, {*ids_a, *ids_b}, self.tokens.bytes)
         if len(ids_a) <= window and len(ids_b) <= window:
@@ -262,6 +263,8 @@ class _EncodedTexts:
         for batch in batches([len(text) for text in new], self._batch_tokens):
             ids, mask = padded([torch.tensor(new[i], device=self._engine.device) for i in batch], self._pad)
             states = self._engine.encode(ids, mask)
+            if not states.isfinite().all():
+                raise LindaError("the model's states are not finite numbers: its weights are damaged; fetch it anew")
             for i, row in zip(batch, states, strict=True):
                 self._states[new[i]] = row[: len(new[i])].clone()  # a view would keep the padding alive
         for text in wanted:
@@ -296,8 +299,7 @@ def _rows(a: str | list[str], b: str | list[str], alpha: float | Sequence[float]
 
 def row_seeds(seed: int) -> Iterator[int]:
     """A seed for every row of a call, or every part of a long row, without end."""
-    if seed < 0:
-        raise LindaError(f"seed is {seed}; give a whole number from 0")
+    checked_integer(seed, "seed", 0, MOST_SEED)
     for row in itertools.count():
         yield int(np.random.SeedSequence([seed, row]).generate_state(1)[0])
 

@@ -88,7 +88,7 @@ class LindaModel(nn.Module):
             texts,
             padding=True,
             truncation=True,
-            max_length=self.config.max_length,
+            max_length=self.config.window,
             return_tensors="pt",
             return_token_type_ids=False,
             split_special_tokens=not masked,

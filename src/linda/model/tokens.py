@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokenizers import Tokenizer
 
-from linda.errors import LindaError
+from linda.errors import LindaError, reason, shortened
 from linda.model.checkpoint import TOKENIZER_FILE, load_tokenizer
 
 if TYPE_CHECKING:
@@ -27,16 +27,22 @@ class Tokens:
         self._tokenizer = tokenizer
 
     @classmethod
-    def from_folder(cls, folder: Path) -> Tokens:
-        """The tokenizer of a model folder."""
+    def from_folder(cls, folder: Path, vocabulary: int | None = None) -> Tokens:
+        """The tokenizer of a model folder. vocabulary: how many pieces its model has."""
         path = folder / TOKENIZER_FILE
-        if not path.is_file():
-            return cls(load_tokenizer(folder))
-        try:
-            return cls(Tokenizer.from_file(str(path)))
-        except Exception as error:  # `tokenizers` has no exception of its own for a damaged file
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise LindaError(f"{path}: the tokenizer cannot be loaded ({reason})") from error
+        tokens = cls(_tokenizer(path) if path.is_file() else load_tokenizer(folder))
+        if vocabulary is not None:
+            tokens.check_fits(vocabulary, folder)
+        return tokens
+
+    def check_fits(self, vocabulary: int, folder: Path) -> None:
+        """Whether every id that may come out is one of the model's."""
+        largest = max(self._tokenizer.get_vocab().values(), default=-1)
+        if not 0 <= largest < vocabulary:
+            raise LindaError(
+                f"{folder}: the tokenizer has ids up to {largest}, the model has {vocabulary} pieces; "
+                "fetch the model anew"
+            )
 
     @classmethod
     def of(cls, model: LindaModel) -> Tokens:
@@ -64,7 +70,10 @@ class Tokens:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = not masked
-        return tuple(tokenizer.encode(text).ids)
+        try:
+            return tuple(tokenizer.encode(text).ids)
+        except Exception as error:  # of a vocabulary that lacks even the piece for what is unknown
+            raise LindaError(f"the model's tokenizer cannot read {shortened(text)} ({reason(error)})") from error
 
     def texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The texts of ids, special tokens left out."""
@@ -72,3 +81,10 @@ class Tokens:
         if not isinstance(tokenizer, Tokenizer):
             return tokenizer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return [tokenizer.decode(row, skip_special_tokens=True) for row in rows]
+
+
+def _tokenizer(path: Path) -> Tokenizer:
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # `tokenizers` has no exception of its own for a damaged file
+        raise LindaError(f"{path}: the tokenizer cannot be loaded ({reason(error)}); fetch it anew") from error

@@ -10,6 +10,7 @@ import itertools
 import math
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -23,9 +24,13 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from linda.errors import LindaError
+from linda.engines import choose
+from linda.errors import LindaError, reason
+from linda.interpolation import Interpolator
+from linda.interpolation.calibration import calibrate
+from linda.measures.pairs import draw_pairs
 from linda.model import LindaModel
-from linda.model.checkpoint import check_can_save
+from linda.model.checkpoint import check_can_save, model_folder
 from linda.model.pretrained import ModelKind, kind_of_model
 from linda.training.corpus import Corpus, PairBatch, PairSampler, read_sentences
 from linda.training.runstate import RunFolder
@@ -35,13 +40,39 @@ from linda.training.validation import validate
 _VALIDATION_SENTENCES = 256  # half of them first texts, half second ones
 
 
-def train(settings: TrainingSettings, output: Path, *, resume: bool = False, tensorboard: bool = False) -> LindaModel:
-    """Trains until `settings.steps` and writes the model's folder. Ctrl-C saves a checkpoint and raises Interrupted."""
+def train(
+    settings: TrainingSettings,
+    output: Path,
+    *,
+    resume: bool = False,
+    tensorboard: bool = False,
+    calibration: bool = True,
+    engine: str = "auto",
+) -> LindaModel:
+    """Trains until `settings.steps`, calibrates and writes the model's folder.
+
+    Ctrl-C saves a checkpoint and raises Interrupted.
+
+    Args:
+        settings: all that decides what the run computes.
+        output: the folder of the model; the run itself is kept in `OUTPUT.training`.
+        resume: go on from the last checkpoint.
+        tensorboard: log for TensorBoard too.
+        calibration: fit the map from the ratio asked for to the ratio mixed, on the held-out sentences.
+        engine: what computes the model while it is calibrated.
+
+    Returns:
+        The trained model, as it lies in the folder.
+
+    Example:
+        >>> train(TrainingSettings(corpus=("sentences.txt",), base="my-base", steps=1000), Path("my-model"))
+    """
     from accelerate import Accelerator
-    from accelerate.utils import DistributedDataParallelKwargs, set_seed
+    from accelerate.utils import DistributedDataParallelKwargs
 
     check_can_save(output)
     corpus = Corpus.parse(settings.corpus)
+    corpus.check_readable()
     held_out = held_out_sentences(settings, corpus)
 
     # Accelerate takes several processes on a CPU for one another's strangers unless it is told where they run.
@@ -56,12 +87,45 @@ def train(settings: TrainingSettings, output: Path, *, resume: bool = False, ten
     run = RunFolder(output)
     if is_main:
         run.check(resume)
-    set_seed(settings.seed)  # of this process: the base's new rows, if it has any
-    model = run.load_model() if run.last_step else start_model(settings)
+    with _own_randomness([settings.seed]):  # of the base's new rows, if it has any
+        model = run.load_model() if run.last_step else start_model(settings)
+    positions = model.config.base.get("max_position_embeddings")
+    if positions is not None and settings.max_length > positions:
+        raise LindaError(f"max_length is {settings.max_length}, but the base reads {positions} tokens; lower it")
+    if calibration:
+        choose(engine, model.config.base, model.device)  # whether it can run here is told before hours of work
     if is_main:
         run.begin(asdict(settings))  # now that nothing can be wrong with the base
     accelerator.wait_for_everyone()
+    try:
+        _make_updates(settings, accelerator, run, model, corpus, held_out, tensorboard=tensorboard)
+    except LindaError:
+        if is_main:
+            run.remove_if_without_checkpoint()
+        raise
+    model.eval()
+    if is_main:
+        model.save_pretrained(output)
+        if calibration and len(set(held_out)) >= 2:
+            pairs = draw_pairs(held_out, len(held_out) // 2, settings.seed)
+            calibrate(Interpolator.of(model, engine), output, pairs, progress=sys.stderr.isatty())
+    accelerator.wait_for_everyone()
+    accelerator.end_training()
+    return model
 
+
+def _make_updates(
+    settings: TrainingSettings,
+    accelerator: Any,
+    run: RunFolder,
+    model: LindaModel,
+    corpus: Corpus,
+    held_out: list[str],
+    *,
+    tensorboard: bool,
+) -> None:
+    """Brings the model from the last checkpoint, if there is one, to the last step."""
+    is_main = accelerator.is_main_process
     _apply(settings, model)
     weights = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
@@ -104,13 +168,7 @@ def train(settings: TrainingSettings, output: Path, *, resume: bool = False, ten
                 _checkpoint(accelerator, run, model, optimizer, step)
         if step < settings.steps:
             _checkpoint(accelerator, run, model, optimizer, step)
-            raise Interrupted(output, step)
-    model.eval()
-    if is_main:
-        model.save_pretrained(output)
-    accelerator.wait_for_everyone()
-    accelerator.end_training()
-    return model
+            raise Interrupted(run.output, step)
 
 
 class Interrupted(LindaError):
@@ -121,9 +179,10 @@ class Interrupted(LindaError):
 
 
 def start_model(settings: TrainingSettings) -> LindaModel:
-    """A new model around `settings.base`, or the base itself where it is a LINDA model already."""
+    """A new model around `settings.base`, or the base itself where it is a LINDA model already; by default the embedded
+    one."""
     if not settings.base:
-        raise LindaError("this preset has no base; name one with --base (a folder or a name on the hub)")
+        return LindaModel.from_pretrained(model_folder(None))
     if kind_of_model(settings.base) == ModelKind.LINDA:
         return LindaModel.from_pretrained(settings.base)
     return LindaModel.from_seq2seq(settings.base)
@@ -170,9 +229,13 @@ def pair_sampler(
 
 def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
     """The settings an unfinished run was begun with; only its length may be changed."""
-    stored = RunFolder(output).settings()
-    settings = TrainingSettings(**stored | {"corpus": tuple(stored["corpus"])})
-    return replace(settings, steps=steps) if steps else settings
+    run = RunFolder(output)
+    stored = run.settings()
+    try:
+        settings = TrainingSettings(**stored | {"corpus": tuple(stored["corpus"])})
+    except (KeyError, TypeError, LindaError) as error:
+        raise LindaError(f"{run.settings_file} is damaged ({reason(error)}); begin the run anew") from error
+    return settings if steps is None else replace(settings, steps=steps)
 
 
 def _apply(settings: TrainingSettings, model: LindaModel) -> None:
