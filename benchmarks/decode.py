@@ -7,8 +7,10 @@ Ways: one pair at a time through `transformers`' generate (the paper's public co
 slow); generate on padded batches of 32 in file order (what a competent user does); each engine of ours through
 `Interpolator`. All go from texts to texts: tokenizing, encoding, mixing, decoding. Beside the times: the share of texts
 identical to those of generate on padded batches, unigram precisions by ratio, perplexity, and the speed of this
-machine's matrix products in the same run, with the fraction of it that each way reaches. The clock on the wall counts:
-nothing else may run beside it.
+machine's matrix products in the same run, with the fraction of it that each way reaches. With several threads the clock
+on the wall counts, and nothing else may run beside it; with one (--threads 1) the processor time.
+
+A processor without VNNI is emulated by the environment: ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2.
 
 With --flat: seconds per row and most memory held, for so many rows, each in a process of its own.
 """
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import platform
 import random
 import resource
@@ -34,6 +37,8 @@ from tqdm import tqdm
 
 from linda import engines
 from linda.engines.decoding import generate
+from linda.engines.linear import IntegerProduct, Linear, find_product
+from linda.engines.quantized import quantize
 from linda.interpolation import Interpolator
 from linda.measures import WordOrigins
 from linda.measures.pairs import draw_pairs
@@ -77,7 +82,11 @@ def main(model: str, sentences: str, threads: int, flat: str | None, rows: int |
         return
     language_model = options.pop("language_model")
     jobs = draw_jobs(sentences, options.pop("pairs"), options.pop("seed"))
-    figures, texts = compare(LindaModel.from_pretrained(model), jobs, **options)
+    linda, beams = LindaModel.from_pretrained(model), options["beams"]
+    ways = {ONE: generate_in_batches(linda, 1, beams), PADDED: generate_in_batches(linda, 32, beams)}
+    for name in options.pop("names"):
+        ways[f"{name} engine"] = through_engine(Interpolator.of(linda, name), beams)
+    figures, texts = compare(ways, jobs, **options)
     report = {**machine, **figures}
     publish(report, comparison_tables(report), "report", "figures", output)  # if perplexity is cut short, this stays
     if language_model is not None:
@@ -86,26 +95,32 @@ def main(model: str, sentences: str, threads: int, flat: str | None, rows: int |
 
 
 def compare(
-    linda: LindaModel, jobs: list[Job], one_pairs: int, rounds: int, beams: int, names: tuple[str, ...]
+    ways: dict[str, Way], jobs: list[Job], one_pairs: int, rounds: int, beams: int
 ) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """The figures of every way, and what it wrote."""
-    ways: dict[str, Way] = {ONE: generate_in_batches(linda, 1, beams), PADDED: generate_in_batches(linda, 32, beams)}
-    for name in names:
-        ways[f"{name} engine"] = through_engine(Interpolator.of(linda, name), beams)
+    """The figures of every way, and what it wrote.
+
+    Args:
+        ways: by name; all go through all jobs, except `ONE`.
+        jobs: what to write.
+        one_pairs: how many of the jobs go through `ONE`.
+        rounds: the jobs are split so often, and the ways take turns.
+        beams: for the report.
+    """
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     for way in ways.values():
         way(jobs[:2])  # the first call of anything is slow
 
     seconds, texts = dict.fromkeys(ways, 0.0), {name: list[str]() for name in ways}
     matmul: list[dict[str, float]] = []
     for number in tqdm(range(rounds), unit="round"):
-        matmul.append({"32": matmul_gops(), **({"8": matmul_gops_8_bits()} if "int8" in names else {})})
+        matmul.append({"32": matmul_gops(), "8": matmul_gops_8_bits()})
         turn = number % len(ways)
         for name in tqdm([*list(ways)[turn:], *list(ways)[:turn]], unit="way", leave=False):
             count = one_pairs if name == ONE else len(jobs)
             part = jobs[number * count // rounds : (number + 1) * count // rounds]
-            start = time.perf_counter()
+            start = clock()
             texts[name] += ways[name](part)
-            seconds[name] += time.perf_counter() - start
+            seconds[name] += clock() - start
     speeds = {bits: sum(found[bits] for found in matmul) / rounds for bits in matmul[0]}
 
     # One pair at a time writes what padded batches write: what it writes is not measured again.
@@ -138,7 +153,15 @@ def about_machine() -> dict[str, str]:
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     processor = models[0] if models else platform.processor() or platform.machine()
+    if not IntegerProduct.is_exact():
+        processor += f" without VNNI ({emulated})" if (emulated := emulated_by()) else " without VNNI"
     return {"machine": processor, "torch": torch.__version__, "transformers": transformers.__version__}
+
+
+def emulated_by() -> str:
+    """The variables that cut the processor's features down, if any."""
+    names = ("ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
+    return " ".join(f"{name}={os.environ[name]}" for name in names if name in os.environ)
 
 
 def draw_jobs(sentences: str, count: int, seed: int) -> list[Job]:
@@ -175,11 +198,9 @@ def matmul_gops(size: int = 1024) -> float:
 
 
 def matmul_gops_8_bits(size: int = 1024) -> float:
-    """The same of the 8-bit kernel alone."""
-    from linda.engines.quantized import Linear, quantize
-
+    """The same of the 8-bit product alone, by integers or, without VNNI, by floats."""
     matrix = torch.randn(size, size)
-    layer, rows = Linear.of(matrix, torch.zeros(size)), quantize(matrix)
+    layer, rows = Linear.of(matrix, torch.zeros(size), find_product()), quantize(matrix)
     return 2 * size**3 / best_seconds(lambda: layer(rows)) / 1e9
 
 
@@ -258,12 +279,13 @@ def publish(report: dict[str, Any], text: str, page: str, figures: str, output: 
 
 def comparison_tables(report: dict[str, Any]) -> str:
     speed = {row["way"]: row["pairs_per_second"] for row in report["ways"]}
+    one = speed.get(ONE)
     of_speed = [
         [
             row["way"] + (f" ({row['pairs']} pairs)" if row["pairs"] < report["pairs"] else ""),
             f"{row['pairs_per_second']:.2f}",
             f"{row['pairs_per_second'] / speed[PADDED]:.2f}",
-            f"{row['pairs_per_second'] / speed[ONE]:.1f}",
+            "" if one is None else f"{row['pairs_per_second'] / one:.1f}",
             f"{row['identical']:.1%}",
             f"{row['gop_per_pair']:.1f}",
             f"{row['of_matmul_speed']:.0%}",
@@ -309,7 +331,7 @@ def flat_table(report: dict[str, Any]) -> str:
 
 def conditions(report: dict[str, Any]) -> str:
     return (
-        f"{report['machine']}, {report['threads']} threads; torch {report['torch']}, "
+        f"{report['machine']}, threads: {report['threads']}; torch {report['torch']}, "
         f"transformers {report['transformers']}."
     )
 

@@ -4,8 +4,11 @@
 
 An example is a block under `<!-- run -->`. A `python` block is run as it is; what it prints stands in the `text` block
 that follows it, if one does. In a `console` block the lines `$ linda …` are run, and what each prints stands under it;
-one that shows nothing is run all the same. The tests hold the documentation to this; run it when another model is
-embedded.
+one that shows nothing is run all the same.
+
+The tests run every example on every engine (`linda.engines.NAMES`), for a reader may have any of them: where they print
+different texts, take another example. One that must stay as it is, and prints different texts, is marked with the
+engine that it shows: `<!-- run: int8 -->`. Run this script when another model is embedded, and the tests after it.
 """
 
 import contextlib
@@ -18,12 +21,14 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from linda.cli import main as linda
+from linda.engines import NAMES
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 _EXAMPLE = re.compile(
-    r"^<!-- run -->\n```(?P<language>\w+)\n(?P<body>.*?)^```\n(?:\n```text\n(?P<printed>.*?)^```\n)?",
+    r"^<!-- run(?:: (?P<engine>\w+))? -->\n"
+    r"```(?P<language>\w+)\n(?P<body>.*?)^```\n(?:\n```text\n(?P<printed>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
 _COMMAND = re.compile(r"^\$ linda (?P<arguments>.*)\n(?P<printed>(?:(?!\$ ).*\n)*)", re.MULTILINE)
@@ -40,6 +45,13 @@ def main() -> None:
 def examples(document: str) -> Iterator[str]:
     """Every example with what it is said to print."""
     return (match[0] for match in _EXAMPLE.finditer(document))
+
+
+def engines_of(example: str) -> tuple[str, ...]:
+    """The engines that print what the example shows."""
+    match = _EXAMPLE.fullmatch(example)
+    assert match, f"no example: {example}"
+    return (match["engine"],) if match["engine"] else NAMES
 
 
 def rerun(example: str) -> str:

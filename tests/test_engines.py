@@ -1,5 +1,7 @@
 """The torch engine against `transformers`' own generate, and what it promises beyond it."""
 
+import math
+
 import pytest
 import torch
 from transformers import (
@@ -16,6 +18,7 @@ from transformers import (
 from transformers.modeling_outputs import BaseModelOutput
 
 from linda.engines import Engine, choose, paths
+from linda.engines.attention import attention_bias
 from linda.engines.decoding import Decoding, Frame, Hypothesis
 from linda.engines.int8_engine import Int8Engine
 from linda.engines.torch_engine import TorchEngine
@@ -209,6 +212,34 @@ def check_samples_follow_the_seed(decoder: Engine) -> None:
     assert len({tuple(text) for text in ids_of(three)[0]}) == 3
     assert ids_of(one) == ids_of(decoder.decode(states, mask, Decoding(sample=True), [1, 2, 3]))
     assert ids_of(one) != ids_of(decoder.decode(states, mask, Decoding(sample=True), [4, 5, 6]))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_prior_weighs_the_states(family) -> None:
+    check_prior(engine(build(family)))
+
+
+def check_prior(decoder: Engine) -> None:
+    """A constant changes nothing, −∞ hides a state, log 2 counts it twice."""
+    states, mask = rows(6)
+    for decoding in (Decoding(), Decoding(sample=True, n=2)):
+        plain = decoder.decode(states, mask, decoding, list(range(6)))
+        constant = decoder.decode(states, mask, decoding, list(range(6)), prior=torch.full(mask.shape, -3.0))
+        assert ids_of(constant) == ids_of(plain)
+
+    lengths = Decoding(max_ratio=1e-9, max_extra=12)  # the same limit whatever the number of states
+    half = mask * (torch.arange(LONGEST) < 3)
+    hidden = decoder.decode(states, mask, lengths, [0] * 6, prior=attention_bias(half))
+    assert ids_of(hidden) == ids_of(decoder.decode(states, half, lengths, [0] * 6))
+    assert ids_of(hidden) != ids_of(decoder.decode(states, mask, lengths, [0] * 6))
+
+    twice = torch.cat([states, states[:, :1]], dim=1), torch.cat([mask, mask[:, :1]], dim=1)
+    double = torch.zeros(mask.shape)
+    double[:, 0] = math.log(2)
+    weighed = decoder.decode(states, mask, lengths, [0] * 6, prior=double)
+    repeated = decoder.decode(*twice, lengths, [0] * 6)
+    for a, b in zip(weighed, repeated, strict=True):
+        assert a[0].score == pytest.approx(b[0].score, abs=0.02)
 
 
 @pytest.mark.parametrize("vocabulary", [60, 1024, 2000])

@@ -11,7 +11,6 @@ import torch
 
 from linda import engines
 from linda.engines.decoding import Hypothesis, generate
-from linda.engines.int8_engine import Int8Engine
 from linda.errors import LindaError
 from linda.interpolation import Interpolator
 from linda.interpolation import interpolator as module
@@ -276,8 +275,6 @@ def test_the_embedded_model_is_the_default(monkeypatch: pytest.MonkeyPatch, tiny
 def test_a_model_in_memory_writes_what_its_folder_does(
     tiny_model: LindaModel, tiny_model_folder: Path, engine: str
 ) -> None:
-    if engine == "int8" and (why_not := Int8Engine.why_not(tiny_model.config.base, tiny_model.device)):
-        pytest.skip(why_not)
     stored = Interpolator.from_pretrained(tiny_model_folder, device="cpu", engine=engine)
     held = Interpolator.of(tiny_model, engine)
     assert stored.engine.name == held.engine.name == engine

@@ -175,16 +175,15 @@ class SentenceEncoder(nn.Module):
     def _mean_states(self, rows: Sequence[Tokens]) -> Tensor:
         device = self.model.device
         pad = self.tokenizer.pad_token_id
-        inputs = {
-            name: padded([row[name] for row in rows], pad if name == "input_ids" else 0, narrowest=1)[0]
+        columns = {
+            name: padded([row[name] for row in rows], pad if name == "input_ids" else 0, narrowest=1)
             for name in rows[0]
         }
-        inputs["input_ids"] = self._own_numbers(inputs["input_ids"])
-        inputs = {name: values.to(device) for name, values in inputs.items()}
-        lengths = torch.tensor([_length(row) for row in rows], device=device)
-        mask = torch.arange(int(lengths.max()), device=device) < lengths[:, None]  # (B, L)
-        states = self.model(**inputs, attention_mask=mask.long()).last_hidden_state  # (B, L, d)
-        return (states * mask[:, :, None]).sum(dim=1) / lengths[:, None]
+        mask = columns["input_ids"][1].to(device)  # (B, L)
+        inputs = {name: values.to(device) for name, (values, _) in columns.items()}
+        inputs["input_ids"] = self._own_numbers(columns["input_ids"][0]).to(device)
+        states = self.model(**inputs, attention_mask=mask).last_hidden_state  # (B, L, d)
+        return (states * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
 
 
 def _length(row: Tokens) -> int:

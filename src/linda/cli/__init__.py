@@ -20,6 +20,7 @@ _COMMANDS = {
     "calibrate": ("linda.cli.calibrate", "Fit the map from the ratio asked for to the ratio mixed."),
     "export": ("linda.cli.export", "Write a model with 8-bit, 16-bit or 32-bit weights."),
     "inspect": ("linda.cli.inspect", "Measure how well a model interpolates."),
+    "middles": ("linda.cli.middles", "Make training targets that lie between two texts."),
     "cut-base": ("linda.cli.cut_base", "Cut a Marian translation model to a small English base."),
 }
 

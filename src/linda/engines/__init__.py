@@ -1,7 +1,7 @@
 """One file per way to compute a model: the encoder's states of a text, and the texts that are written from states.
 
-`int8` computes with 8-bit weights on a CPU, for the families it knows; `torch` runs anything anywhere. "auto" is the
-first of them that can run. Their texts are mostly the same, but not always: 8 bits are not 32.
+`int8` computes with 8-bit numbers on any CPU, for the families it knows; `torch` runs any model on any device. "auto"
+is the first of them that can run. Their texts are mostly the same, but not always: 8 bits are not 32.
 """
 
 from __future__ import annotations
@@ -48,13 +48,52 @@ class Engine(Protocol):
         decoding: Decoding,
         seeds: Sequence[int],
         pieces: Sequence[Collection[int]] | None = None,
+        prior: torch.Tensor | None = None,
+        lengths: Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
-        """states (B, L̃, d) and mask (B, L̃) become `decoding.n` texts per row, the best first.
+        """Texts from states.
 
-        A row's texts depend on its states, its seed and its pieces alone, never on the other rows. Samples come in
-        the order in which they are drawn: the first one is the same whatever n.
-        pieces[i]: the token ids of the texts that row i was mixed from, for an engine that writes from a short list
-        of the vocabulary; others pass them over.
+        A row's texts depend on its own arguments alone, never on the other rows. Samples come in the order in which
+        they are drawn: the first one is the same whatever n.
+
+        Args:
+            states: what the decoder attends to, (B, S, d).
+            mask: 1 where a state is real, (B, S).
+            decoding: how a text is chosen.
+            seeds: one per row, for sampling.
+            pieces: per row the token ids of the texts that it was mixed from, for an engine that writes from a short
+                list of the vocabulary; others ignore them.
+            prior: is added to the attention scores of each state, in every layer and head, (B, S); None adds nothing.
+            lengths: per row the length wanted, L̃, which limits that of the text; None: the number of its states.
+
+        Returns:
+            `decoding.n` texts per row, the best first.
+
+        Example:
+            engine.decode(states, mask, Decoding(beams=4), seeds=[0] * len(states))[0][0].ids
+        """
+        ...
+
+    def read(
+        self,
+        states: torch.Tensor,
+        mask: torch.Tensor,
+        sequences: Sequence[Sequence[Sequence[int]]],
+        wanted: Sequence[Sequence[int]],
+        prior: torch.Tensor | None = None,
+    ) -> list[list[torch.Tensor]]:
+        """Forced decoding: how likely tokens are after each position of given sequences.
+
+        Args:
+            states: what the decoder attends to, (B, S, d).
+            mask: 1 where a state is real, (B, S).
+            sequences: per row, token sequences without start and end markers.
+            wanted: per row, the tokens whose log-probability is wanted; all tokens of the row's sequences are known
+                to an engine that chooses from a short list.
+            prior: as for `decode`.
+
+        Returns:
+            Per row and sequence of T tokens: log p of each wanted token after 0, 1 … T tokens, (T + 1, wanted).
         """
         ...
 

@@ -18,7 +18,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from linda.engines.quantized import Linear, Matrix, quantize, quantize_above
+from linda.engines.attention import attend, attention_bias
+from linda.engines.linear import Linear, Product
+from linda.engines.quantized import Matrix, quantize, quantize_above
 
 Norm = Callable[[Tensor], Tensor]
 
@@ -36,27 +38,14 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
 _TOKENS_AT_ONCE = 512
 
 
-def attend(queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor) -> Tensor:
-    """softmax(q·K + hidden)·V; queries come scaled. Small matrices, for which this beats the fused attention.
-
-    queries (B, q, H, k), keys (B, H, k, n), values (B, H, n, k), hidden (B, 1, q or 1, n) of 0 and −∞ → (B·q, d).
-    """
-    rows, count, heads, size = queries.shape
-    queries = queries.transpose(1, 2).reshape(rows * heads, count, size)
-    scores = torch.bmm(queries, keys.flatten(0, 1)).view(rows, heads, count, -1)  # (B, H, q, n)
-    weights = scores.add_(hidden).softmax(dim=-1)
-    mixed = torch.bmm(weights.flatten(0, 1), values.flatten(0, 1)).view(rows, heads, count, size)
-    return mixed.transpose(1, 2).reshape(rows * count, heads * size)
-
-
 class _Weights:
     """A view of a state dict from one place in the model down."""
 
-    def __init__(self, state: Mapping[str, Tensor], prefix: str) -> None:
-        self._state, self._prefix = state, prefix
+    def __init__(self, state: Mapping[str, Tensor], prefix: str, product: type[Product]) -> None:
+        self._state, self._prefix, self._product = state, prefix, product
 
     def at(self, place: str) -> _Weights:
-        return _Weights(self._state, f"{self._prefix}{place}.")
+        return _Weights(self._state, f"{self._prefix}{place}.", self._product)
 
     def __getitem__(self, name: str) -> Tensor:
         return self._state[self._prefix + name].detach().float()
@@ -68,7 +57,7 @@ class _Weights:
             torch.cat([self[f"{place}.{part}"] * scale for place, scale in zip(places, scales, strict=True)])
             for part in ("weight", "bias")
         )
-        return Linear.of(weight, bias, floor)
+        return Linear.of(weight, bias, self._product, floor)
 
     def norm(self, place: str) -> Norm:
         weight, bias = self[f"{place}.weight"], self[f"{place}.bias"]
@@ -110,13 +99,13 @@ class _EncoderLayer:
         self._attention_residual = _Residual(weights.norm("self_attn_layer_norm"), first)
         self._forward_residual = _Residual(weights.norm("final_layer_norm"), first)
 
-    def __call__(self, rows: Tensor, hidden: Tensor) -> Tensor:
-        """rows (B·L, d), hidden (B, 1, 1, L)."""
+    def __call__(self, rows: Tensor, bias: Tensor) -> Tensor:
+        """rows (B·L, d), bias (B, 1, 1, L)."""
 
         def attention(rows: Tensor) -> Tensor:
-            read = self._read(quantize(rows)).view(len(hidden), -1, 3, self._heads, rows.shape[1] // self._heads)
+            read = self._read(quantize(rows)).view(len(bias), -1, 3, self._heads, rows.shape[1] // self._heads)
             queries, keys, values = read.unbind(dim=2)  # (B, L, H, k) each
-            mixed = attend(queries, keys.permute(0, 2, 3, 1), values.transpose(1, 2), hidden)
+            mixed = attend(queries, keys.permute(0, 2, 3, 1), values.transpose(1, 2), bias)
             return self._write(quantize(mixed, spare=True))
 
         return self._forward_residual(self._attention_residual(rows, attention), self._feed_forward)
@@ -149,25 +138,30 @@ class DecoderLayer:
         self,
         rows: Tensor,
         remember: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
-        past_hidden: Tensor,
+        past_bias: Tensor,
         source: tuple[Tensor, Tensor],
-        source_hidden: Tensor,
+        source_bias: Tensor,
     ) -> Tensor:
         """One more token along each path: rows (B·p, d) → (B·p, d).
 
-        `remember` takes this token's keys and values, (B, p, H, k), and gives those of all tokens so far.
+        Args:
+            rows: the states of the tokens, (B·p, d).
+            remember: takes this token's keys and values, (B, p, H, k), and gives those of all tokens so far.
+            past_bias: is added to the scores of the tokens so far, (B, 1, p, n).
+            source: keys and values of the source, as `source_memory` gives them.
+            source_bias: is added to the scores of the source's positions, (B, 1, 1, L).
         """
-        batch = len(source_hidden)
+        batch = len(source_bias)
 
         def attend_past(rows: Tensor) -> Tensor:
             read = self._read_past(quantize(rows)).view(batch, -1, 3, self._heads, rows.shape[1] // self._heads)
             queries, keys, values = read.unbind(dim=2)  # (B, p, H, k) each
-            mixed = attend(queries, *remember(keys, values), past_hidden)
+            mixed = attend(queries, *remember(keys, values), past_bias)
             return self._write_past(quantize(mixed, spare=True))
 
         def attend_source(rows: Tensor) -> Tensor:
             queries = self._read_source(quantize(rows)).view(batch, -1, self._heads, rows.shape[1] // self._heads)
-            return self._write_source(quantize(attend(queries, *source, source_hidden), spare=True))
+            return self._write_source(quantize(attend(queries, *source, source_bias), spare=True))
 
         rows = self._past_residual(rows, attend_past)
         rows = self._source_residual(rows, attend_source)
@@ -192,9 +186,10 @@ class _Embedding:
 class Network:
     """The whole model; `base` is its configuration as `transformers` writes it, `state` as `LindaModel.state_dict`."""
 
-    def __init__(self, base: Mapping[str, Any], state: Mapping[str, Tensor]) -> None:
+    def __init__(self, base: Mapping[str, Any], state: Mapping[str, Tensor], product: type[Product]) -> None:
         width = base["d_model"]
-        encoder, decoder = (_Weights(state, f"seq2seq.model.{part}.") for part in ("encoder", "decoder"))
+        whole = _Weights(state, "seq2seq.", product)
+        encoder, decoder = whole.at("model.encoder"), whole.at("model.decoder")
         self._encoder_embedding = _Embedding(encoder, width, base)
         self._encoder_layers = [
             _EncoderLayer(encoder.at(f"layers.{number}"), base["encoder_attention_heads"], width, base)
@@ -207,9 +202,16 @@ class Network:
             for number in range(base["decoder_layers"])
         ]
         self.norm = decoder.norm_if_any("layer_norm")
-        head = _Weights(state, "seq2seq.")
-        self.output_matrix = Matrix.of(head["lm_head.weight"])  # (V, d)
-        self.output_bias = head["final_logits_bias"][0].clone()  # (V,)
+        self._output_matrix = Matrix.of(whole["lm_head.weight"])  # (V, d)
+        self._output_bias = whole["final_logits_bias"][0].clone()  # (V,)
+        self._product = product
+        self.vocabulary_size = len(self._output_bias)
+
+    def output_layer(self, tokens: Tensor | None = None) -> Linear:
+        """States to the logits of the given tokens (n,), or of the whole vocabulary."""
+        if tokens is None:
+            return Linear(self._output_matrix, self._output_bias, self._product)
+        return Linear(self._output_matrix.select(tokens), self._output_bias[tokens], self._product)
 
     def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
         """ids and mask (B, L) → states (B, L, d)."""
@@ -218,16 +220,11 @@ class Network:
         return torch.cat([self._encode(part, part_mask) for part, part_mask in parts])
 
     def _encode(self, ids: Tensor, mask: Tensor) -> Tensor:
-        hidden = hiding(mask)
+        bias = attention_bias(mask)[:, None, None]
         states = self._encoder_embedding(ids, 0).flatten(0, 1)
         for layer in self._encoder_layers:
-            states = layer(states, hidden)
+            states = layer(states, bias)
         return self._encoder_norm(states).view(*ids.shape, -1)
-
-
-def hiding(mask: Tensor) -> Tensor:
-    """mask (B, n) of what is real → (B, 1, 1, n): 0, and −∞ where nothing is to be looked at."""
-    return torch.zeros(mask.shape).masked_fill_(mask == 0, -torch.inf)[:, None, None]
 
 
 def _same(rows: Tensor) -> Tensor:

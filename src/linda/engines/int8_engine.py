@@ -10,24 +10,31 @@ import torch
 from torch import Tensor
 
 from linda.engines import CPU_BATCH_TOKENS
+from linda.engines.attention import attention_bias
 from linda.engines.bart_family import ACTIVATIONS, NORMALIZES_FIRST, Network
 from linda.engines.decoding import Decoding, Frame, Hypothesis
+from linda.engines.forced import after_prompt, forced_inputs, forced_log_probabilities
 from linda.engines.int8_paths import Int8Paths
-from linda.engines.quantized import Linear, missing_feature
+from linda.engines.linear import Linear, Product, find_product
 from linda.engines.search import Vocabulary, write
 from linda.engines.short_list import Output, ShortLists
 
 
 class Int8Engine:
-    """Computes with 8-bit copies of the weights, taken when it is made."""
+    """Computes with 8-bit copies of the weights, taken when it is made, on any CPU."""
 
     name = "int8"
     device = torch.device("cpu")
     batch_tokens = CPU_BATCH_TOKENS
 
-    def __init__(self, base: dict[str, Any], weights: Mapping[str, Tensor]) -> None:
-        """base: the configuration of the encoder-decoder; weights: named as in `LindaModel.state_dict()`."""
-        self._network = Network(base, weights)
+    def __init__(
+        self, base: dict[str, Any], weights: Mapping[str, Tensor], product: type[Product] | None = None
+    ) -> None:
+        """base: the configuration of the encoder-decoder; weights: named as in `LindaModel.state_dict()`.
+
+        product: how to multiply 8-bit integers; None is the fastest way that is exact on this machine.
+        """
+        self._network = Network(base, weights, product or find_product())
         self._frame = Frame.from_config(base)
 
     @staticmethod
@@ -40,7 +47,7 @@ class Int8Engine:
             return f"the model has the activation function {activation!r}, and known are {', '.join(ACTIVATIONS)}"
         if torch.device(device).type != "cpu":
             return f"it computes on a CPU, not on {device}"
-        return missing_feature()
+        return None
 
     @torch.inference_mode()
     def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
@@ -55,23 +62,39 @@ class Int8Engine:
         decoding: Decoding,
         seeds: Sequence[int],
         pieces: Sequence[Collection[int]] | None = None,
+        prior: Tensor | None = None,
+        lengths: Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
         def begin(
-            states: Tensor, mask: Tensor, *, copies: int, beams: int, longest: int
+            states: Tensor, bias: Tensor, *, copies: int, beams: int, longest: int
         ) -> tuple[Int8Paths, Vocabulary]:
             output = self._output(None if pieces is None else [row for row in pieces for _ in range(copies)])
-            return Int8Paths(self._network, output, states, mask, beams * longest), output.vocabulary
+            return Int8Paths(self._network, output, states, bias, beams * longest), output.vocabulary
 
-        return write(begin, states, mask, self._frame, decoding, seeds)
+        return write(begin, states, mask, self._frame, decoding, seeds, prior, lengths)
+
+    @torch.inference_mode()
+    def read(
+        self,
+        states: Tensor,
+        mask: Tensor,
+        sequences: Sequence[Sequence[Sequence[int]]],
+        wanted: Sequence[Sequence[int]],
+        prior: Tensor | None = None,
+    ) -> list[list[Tensor]]:
+        prompt, inputs = forced_inputs(sequences, self._frame)
+        output = self._output(wanted)
+        bias = attention_bias(mask, prior)
+        found = forced_log_probabilities(self._network, output, states, bias, inputs, wanted)
+        return after_prompt(found, sequences, prompt)
 
     def _output(self, pieces: Sequence[Collection[int]] | None) -> Output:
         return Output([self._whole_vocabulary]) if pieces is None else self._short_lists.output(pieces)
 
     @cached_property
     def _short_lists(self) -> ShortLists:
-        network, frame = self._network, self._frame
-        return ShortLists(network.output_matrix, network.output_bias, frame.ends, frame.banned)
+        return ShortLists(self._network, self._frame.ends, self._frame.banned)
 
     @cached_property
     def _whole_vocabulary(self) -> Linear:
-        return Linear(self._network.output_matrix, self._network.output_bias)
+        return self._network.output_layer()

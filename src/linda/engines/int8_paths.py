@@ -15,7 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from linda.engines.bart_family import Network, hiding
+from linda.engines.attention import attention_bias
+from linda.engines.bart_family import Network
 from linda.engines.quantized import quantize
 from linda.engines.short_list import Output
 from linda.model.batching import NARROWEST
@@ -26,12 +27,20 @@ _GROWTH = 8  # places that a tree is made wider at a time
 class Int8Paths:
     """The paths of a batch (the protocol `Paths` of search.py), written one token per step."""
 
-    def __init__(self, network: Network, output: Output, states: Tensor, mask: Tensor, most_tokens: int) -> None:
-        """states (B, L̃, d), mask (B, L̃); most_tokens: that the paths of a row together may come to."""
+    def __init__(self, network: Network, output: Output, states: Tensor, bias: Tensor, most_tokens: int) -> None:
+        """Paths over the source that the decoder attends to.
+
+        Args:
+            network: the model.
+            output: the output layer of this batch.
+            states: the source, (B, S, d).
+            bias: is added to the attention scores of the source's positions, (B, S).
+            most_tokens: that the paths of a row together may come to.
+        """
         self._network, self._output = network, output
-        short = max(0, NARROWEST - mask.shape[1])
-        states, mask = F.pad(states, (0, 0, 0, short)), F.pad(mask, (0, short))
-        self._source_hidden = hiding(mask)
+        short = max(0, NARROWEST - bias.shape[1])
+        states, bias = F.pad(states, (0, 0, 0, short)), F.pad(bias, (0, short), value=-torch.inf)
+        self._source_bias = bias[:, None, None]
         self._source = [layer.source_memory(states) for layer in network.layers]
         capacity = max(NARROWEST, most_tokens) + _GROWTH
         self._trees = [_Tree(values.shape, capacity) for _, values in self._source]
@@ -43,11 +52,11 @@ class Int8Paths:
         rows, paths = tokens.shape
         places = self._free_places(paths)
         self._seen.scatter_(2, places[:, :, None], True)
-        hidden = torch.zeros(self._seen.shape).masked_fill_(~self._seen, -torch.inf)[:, None]  # (B, 1, p, places)
+        past_bias = attention_bias(self._seen)[:, None]  # (B, 1, p, places)
         states = self._network.embedding(tokens.reshape(-1, 1), self._written)[:, 0]  # (B·p, d)
         self._written += 1
         for layer, tree, source in zip(self._network.layers, self._trees, self._source, strict=True):
-            states = layer(states, partial(tree.add, places), hidden, source, self._source_hidden)
+            states = layer(states, partial(tree.add, places), past_bias, source, self._source_bias)
         return self._output(quantize(self._network.norm(states)), rows)
 
     def follow(self, parents: Tensor) -> None:
@@ -64,7 +73,7 @@ class Int8Paths:
             (_kept(keys, into, moved, len(order)), _kept(values, into, moved, len(order)))
             for keys, values in self._source
         ]
-        self._seen, self._source_hidden = self._seen[order], self._source_hidden[order]
+        self._seen, self._source_bias = self._seen[order], self._source_bias[order]
         self._output.keep(order)
 
     def _free_places(self, paths: int) -> Tensor:

@@ -159,11 +159,20 @@ class _PastLayer(CacheLayerMixin):
 class TorchPaths:
     """The paths of a batch, written one token per step by a model that attends by paths."""
 
-    def __init__(self, twin: PreTrainedModel, states: Tensor, mask: Tensor, slots: int, capacity: int) -> None:
+    def __init__(self, twin: PreTrainedModel, states: Tensor, bias: Tensor, slots: int, capacity: int) -> None:
+        """Paths over the source that the decoder attends to.
+
+        Args:
+            twin: a model `with_path_attention`.
+            states: the source, (B, S, d).
+            bias: is added to the attention scores of the source's positions, (B, S).
+            slots: paths per row at the most.
+            capacity: tokens per path at the most.
+        """
         self._twin = twin
-        self._states = states  # (B, L̃, d)
-        blocked = torch.finfo(states.dtype).min
-        self._source_mask = torch.where(mask.bool(), 0.0, blocked).to(states.dtype)[:, None, None, :]  # (B,1,1,L̃)
+        self._states = states
+        bias = bias.clamp_min(torch.finfo(states.dtype).min)  # finite, as the masks of `transformers`
+        self._source_bias = bias.to(states.dtype)[:, None, None, :]  # (B, 1, 1, S)
         self._slots = torch.arange(slots, device=states.device)
         self._route = self._slots.new_empty(len(states), 1, 0)  # (B, p, t): the slot of each path at each time
         new_past_layer: Any = partial(_PastLayer, len(states), slots, capacity)
@@ -180,7 +189,7 @@ class TorchPaths:
         past_mask = hidden.to(self._states.dtype).mul_(torch.finfo(self._states.dtype).min)
         output = self._twin(
             encoder_outputs=(self._states,),
-            attention_mask=self._source_mask,
+            attention_mask=self._source_bias,
             decoder_input_ids=tokens.reshape(-1, 1),
             decoder_attention_mask=past_mask[:, None],
             past_key_values=self._cache,
@@ -200,5 +209,5 @@ class TorchPaths:
         for layer in layers:
             layer.keep(moved=places[1], into=places[0], rows=len(order))
         order_tensor = self._slots.new_tensor(order)
-        self._route, self._source_mask = self._route[order_tensor], self._source_mask[order_tensor]
+        self._route, self._source_bias = self._route[order_tensor], self._source_bias[order_tensor]
         self._states = self._states[: len(order)]  # the model reads no more than its shape: keys are in the cache

@@ -1,11 +1,11 @@
-"""Linear layers in 8 bits, by the integer kernels that PyTorch carries (oneDNN).
+"""Numbers in 8 bits: what the linear layers of the int8 engine (`linear.py`) compute with.
 
 A matrix W (out × in) becomes whole numbers from −127 to 127 with one scale per output, a row x of activations the same
 with one scale of its own, found when it comes:
 
     W ≈ diag(s)·Q,  s = max|Wᵢ| / 127;      x ≈ r·q,  r = max|x| / 127;      W·x + b ≈ r·(s ∘ (Q·q)) + b.
 
-Q·q is summed in 32-bit integers, without error. Because every row has its own scale, what a row becomes does not depend
+Q·q is summed without error. Because every row has its own scale, what a row becomes does not depend
 on the rows beside it. Where the weights come from a file of 8 bits (`linda.model.weights`), Q is what the file holds.
 
 After an activation function no number lies below a floor f, and most lie near it. There all 256 numbers are used,
@@ -18,36 +18,13 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 _LARGEST = 127
 _SMALLEST = 1e-30  # the largest number of a row of zeros is taken for this: nothing is divided by 0
-_ONE = torch.tensor(1.0)
 
 # Added to a number between −2²² and 2²², it leaves no bits behind the point: the sum is rounded, and its last byte is
 # that of the rounded number. One pass over the rows instead of three.
 _ROUNDING = 1.5 * 2**23
-
-
-def missing_feature() -> str | None:
-    """What this machine or this PyTorch lacks to multiply in 8 bits, fast and without overflow; None: nothing."""
-    if not torch.backends.mkldnn.is_available() or not hasattr(torch.ops.onednn, "qlinear_pointwise"):
-        return "this build of PyTorch has no oneDNN"
-    capabilities = torch.cpu.get_capabilities()
-    # Older processors add two products in 16 bits, which overflow.
-    if not any(capabilities.get(name) for name in ("avx512_vnni", "avx_vnni", "amx_int8")):
-        return "this processor has no 8-bit dot product (VNNI)"
-    return None
-
-
-def _few_sizes(count: int) -> int:
-    """A little more than `count`, at most an eighth: one of eight numbers between any power of two and the next.
-
-    oneDNN compiles a kernel for every number of rows (0.7 ms, half a megabyte) and keeps a thousand of them. In a
-    search rows finish one by one: it would compile and forget without end.
-    """
-    step = 1 << max(0, count.bit_length() - 4)
-    return -(-count // step) * step
 
 
 class Rows(NamedTuple):
@@ -93,43 +70,3 @@ class Matrix(NamedTuple):
 
     def row_sums(self) -> Tensor:
         return self.numbers.sum(dim=1) * self.scales
-
-
-class Linear:
-    """W·x + b for rows x in 8 bits; the result has 32."""
-
-    def __init__(self, matrix: Matrix, bias: Tensor) -> None:
-        self._packed = torch.ops.onednn.qlinear_prepack(matrix.numbers, None)
-        self._scales = matrix.scales
-        self._zeros = torch.zeros(len(matrix.scales), dtype=torch.int32)
-        self._bias = bias
-
-    @classmethod
-    def of(cls, weight: Tensor, bias: Tensor, floor: float = 0.0) -> Linear:
-        """floor: that of the rows to come, if they are quantized above one."""
-        matrix = Matrix.of(weight)
-        return cls(matrix, bias.detach().float() + floor * matrix.row_sums())
-
-    @property
-    def outputs(self) -> int:
-        return len(self._scales)
-
-    def __call__(self, rows: Rows, out: Tensor | None = None) -> Tensor:
-        """(R, in) → (R, out)."""
-        count = len(rows.numbers)
-        products = torch.ops.onednn.qlinear_pointwise.tensor(
-            pad(rows.numbers, (0, 0, 0, _few_sizes(count) - count)),
-            _ONE,
-            torch.tensor(rows.zero, dtype=torch.int32),
-            self._packed,
-            self._scales,
-            self._zeros,
-            None,
-            1.0,
-            0,
-            torch.float32,
-            "none",
-            [],
-            "",
-        )[:count]
-        return torch.addcmul(self._bias, products, rows.scales, out=products if out is None else out)

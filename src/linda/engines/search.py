@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from linda.engines.attention import attention_bias
 from linda.engines.decoding import Decoding, Frame, Hypothesis
 
 Seed = tuple[int, int]  # the row's seed, the number of the sample
@@ -59,25 +60,58 @@ class Begin(Protocol):
     """Makes an engine's paths for a batch."""
 
     def __call__(
-        self, states: Tensor, mask: Tensor, *, copies: int, beams: int, longest: int
+        self, states: Tensor, bias: Tensor, *, copies: int, beams: int, longest: int
     ) -> tuple[Paths, Vocabulary]:
-        """states (B, L̃, d), mask (B, L̃), each row of the request `copies` times in turn; beams per row; tokens."""
+        """Begins to write.
+
+        Args:
+            states: what is attended to, (B, S, d), each row of the request `copies` times in turn.
+            bias: is added to the attention scores of its positions, (B, S).
+            copies: how often each row of the request comes.
+            beams: paths per row.
+            longest: the most tokens of a path.
+
+        Returns:
+            The paths, and which tokens the columns of their logits stand for.
+        """
         ...
 
 
 def write(
-    begin: Begin, states: Tensor, mask: Tensor, frame: Frame, decoding: Decoding, seeds: Sequence[int]
+    begin: Begin,
+    states: Tensor,
+    mask: Tensor,
+    frame: Frame,
+    decoding: Decoding,
+    seeds: Sequence[int],
+    prior: Tensor | None = None,
+    lengths: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
-    """`decoding.n` texts per row of states (B, L̃, d), the best first: what every engine's `decode` comes to."""
-    limits = [decoding.limit(length, frame.window) for length in mask.sum(dim=1).tolist()]
+    """What every engine's `decode` comes to; its arguments are described there (`Engine.decode`).
+
+    Args:
+        begin: makes the engine's paths.
+        states: (B, S, d).
+        mask: (B, S).
+        frame: the markers around a text.
+        decoding: how a text is chosen.
+        seeds: one per row.
+        prior: (B, S), or None.
+        lengths: one per row, or None.
+
+    Returns:
+        `decoding.n` texts per row, the best first.
+    """
+    limits = [decoding.limit(length, frame.window) for length in lengths or mask.sum(dim=1).tolist()]
+    bias = attention_bias(mask, prior)
     if not decoding.sample and decoding.beams > 1:
-        paths, vocabulary = begin(states, mask, copies=1, beams=decoding.beams, longest=max(limits))
+        paths, vocabulary = begin(states, bias, copies=1, beams=decoding.beams, longest=max(limits))
         return beam_search(paths, frame, decoding, limits, states.device, vocabulary)
     n = decoding.n
-    states, mask = states.repeat_interleave(n, dim=0), mask.repeat_interleave(n, dim=0)
+    states, bias = states.repeat_interleave(n, dim=0), bias.repeat_interleave(n, dim=0)
     limits = [limit for limit in limits for _ in range(n)]
     streams = [(seed, sample) for seed in seeds for sample in range(n)]
-    paths, vocabulary = begin(states, mask, copies=n, beams=1, longest=max(limits))
+    paths, vocabulary = begin(states, bias, copies=n, beams=1, longest=max(limits))
     texts = walk(paths, frame, decoding, limits, streams, states.device, vocabulary)
     return [texts[row : row + n] for row in range(0, len(texts), n)]
 

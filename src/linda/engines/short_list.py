@@ -19,7 +19,9 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor
 
-from linda.engines.quantized import Linear, Matrix, Rows
+from linda.engines.bart_family import Network
+from linda.engines.linear import Linear
+from linda.engines.quantized import Rows
 from linda.engines.search import WHOLE, Vocabulary
 
 COMMON = 8000  # docs/decoding.md: what it costs and what it changes
@@ -48,6 +50,13 @@ class Output:
             logits[:, :, -self._hidden.shape[2] :].add_(self._hidden)
         return logits
 
+    def of_rows(self, states: Rows, row: Tensor) -> Tensor:
+        """states of any N positions, and the row (N,) of the batch that each is of → logits (N, V)."""
+        logits = torch.cat([part(states) for part in self._parts], dim=1)
+        if self._hidden is not None:
+            logits[:, -self._hidden.shape[2] :].add_(self._hidden[row, 0])
+        return logits
+
     def keep(self, order: list[int]) -> None:
         if self._hidden is not None:
             self._hidden = self._hidden[order]
@@ -56,28 +65,25 @@ class Output:
 class ShortLists:
     """Makes the output layer of a batch."""
 
-    def __init__(self, matrix: Matrix, bias: Tensor, ends: Sequence[int], never: Sequence[int]) -> None:
-        """matrix (V, d), bias (V,); ends: the markers that end a text; never: tokens that are not written."""
-        self._matrix, self._bias = matrix, bias
-        common = {*range(min(COMMON, len(bias))), *ends} - {*never}
+    def __init__(self, network: Network, ends: Sequence[int], never: Sequence[int]) -> None:
+        """ends: the markers that end a text; never: tokens that are not written."""
+        self._network = network
+        common = {*range(min(COMMON, network.vocabulary_size)), *ends} - {*never}
         self._never = frozenset(never)
         self._common = torch.tensor(sorted(common))
         self._is_common = frozenset(common)
-        self._common_part = self._part(self._common)
+        self._common_part = network.output_layer(self._common)
 
     def output(self, pieces: Sequence[Collection[int]]) -> Output:
         """pieces[i]: the token ids of the two texts of row i."""
         own = [frozenset(row) - self._is_common - self._never for row in pieces]
         rare = sorted(frozenset().union(*own))
         if not rare:
-            return Output([self._common_part], None, Vocabulary(self._common, len(self._bias)))
+            return Output([self._common_part], None, Vocabulary(self._common, self._network.vocabulary_size))
         column = {piece: number for number, piece in enumerate(rare)}
         hidden = torch.full((len(own), 1, len(rare)), -torch.inf)
         for row, own_pieces in enumerate(own):
             hidden[row, 0, [column[piece] for piece in own_pieces]] = 0.0
         rare_tokens = torch.tensor(rare)
-        vocabulary = Vocabulary(torch.cat([self._common, rare_tokens]), len(self._bias))
-        return Output([self._common_part, self._part(rare_tokens)], hidden, vocabulary)
-
-    def _part(self, tokens: Tensor) -> Linear:
-        return Linear(self._matrix.select(tokens), self._bias[tokens])
+        vocabulary = Vocabulary(torch.cat([self._common, rare_tokens]), self._network.vocabulary_size)
+        return Output([self._common_part, self._network.output_layer(rare_tokens)], hidden, vocabulary)

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from linda.engines import CPU_BATCH_TOKENS
+from linda.engines.attention import attention_bias
 from linda.engines.decoding import Decoding, Frame, Hypothesis
+from linda.engines.forced import after_prompt, forced_inputs
 from linda.engines.gpu import fitting_tokens
 from linda.engines.paths import TorchPaths, twin, with_path_attention
 from linda.engines.search import WHOLE, Vocabulary, write
@@ -26,6 +28,7 @@ class TorchEngine:
     def __init__(self, seq2seq: PreTrainedModel) -> None:
         self._encoder = twin(seq2seq.get_encoder())
         self._decoder = with_path_attention(seq2seq)
+        self._reader = twin(seq2seq)
         self._frame = Frame.of(seq2seq)
         self.batch_tokens = CPU_BATCH_TOKENS
         if self.device.type == "cuda":
@@ -49,9 +52,11 @@ class TorchEngine:
         decoding: Decoding,
         seeds: Sequence[int],
         pieces: Sequence[Collection[int]] | None = None,
+        prior: Tensor | None = None,
+        lengths: Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
         try:
-            return write(self._begin, states, mask, self._frame, decoding, seeds)
+            return write(self._begin, states, mask, self._frame, decoding, seeds, prior, lengths)
         except torch.OutOfMemoryError:
             # A GPU tells its limit only by failing. Rows are independent, so halves give the same texts; and later
             # batches, where nobody set their size, are smaller.
@@ -59,11 +64,46 @@ class TorchEngine:
             if half == 0:
                 raise
             self.batch_tokens = max(1, self.batch_tokens // 2)
-        return self.decode(states[:half], mask[:half], decoding, seeds[:half]) + self.decode(
-            states[half:], mask[half:], decoding, seeds[half:]
-        )
+        halves = (slice(half), slice(half, None))
+        return [
+            texts
+            for rows in halves
+            for texts in self.decode(
+                states[rows],
+                mask[rows],
+                decoding,
+                seeds[rows],
+                prior=None if prior is None else prior[rows],
+                lengths=None if lengths is None else lengths[rows],
+            )
+        ]
+
+    @torch.inference_mode()
+    def read(
+        self,
+        states: Tensor,
+        mask: Tensor,
+        sequences: Sequence[Sequence[Sequence[int]]],
+        wanted: Sequence[Sequence[int]],
+        prior: Tensor | None = None,
+    ) -> list[list[Tensor]]:
+        prompt, inputs = forced_inputs(sequences, self._frame)
+        inputs = inputs.to(self.device)
+        bias = attention_bias(mask, prior).clamp_min(torch.finfo(states.dtype).min).to(states.dtype)[:, None, None]
+        found = []
+        for row, tokens in enumerate(wanted):
+            paths = inputs[row]  # (p, T)
+            logits = self._reader(
+                encoder_outputs=(states[row].expand(len(paths), -1, -1),),
+                attention_mask=bias[row].expand(len(paths), -1, -1, -1),
+                decoder_input_ids=paths,
+                use_cache=False,
+            ).logits.float()
+            logits[:, :, self._frame.banned] = -torch.inf
+            found.append(logits.log_softmax(dim=-1)[:, :, torch.tensor(tokens, device=self.device)].cpu())
+        return after_prompt(found, sequences, prompt)
 
     def _begin(
-        self, states: Tensor, mask: Tensor, *, copies: int, beams: int, longest: int
+        self, states: Tensor, bias: Tensor, *, copies: int, beams: int, longest: int
     ) -> tuple[TorchPaths, Vocabulary]:
-        return TorchPaths(self._decoder, states, mask, slots=beams, capacity=longest), WHOLE
+        return TorchPaths(self._decoder, states, bias, slots=beams, capacity=longest), WHOLE

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 # Scripts written without spaces have one word per character; anything else is a run of letters and digits.
-_UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+(?:['’-][^\W_{_UNSPACED}]+)*")
+UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+(?:['’-][^\W_{UNSPACED}]+)*")
 _LETTER_LOOP = re.compile(r"([^\W\d_]{1,6}?)\1{4,}")  # "dududududu"; not the noughts of 1000000
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]\s]*$")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from linda.errors import LindaError, reason, shortened
 from linda.model.checkpoint import TOKENIZER_FILE, load_tokenizer
@@ -66,14 +68,46 @@ class Tokens:
         tokenizer = self._tokenizer
         if not isinstance(tokenizer, Tokenizer):
             return tuple(tokenizer(text, split_special_tokens=not masked, verbose=False)["input_ids"])
+        return tuple(self._encoded(text, masked).ids)
+
+    def _encoded(self, text: str, masked: bool) -> Encoding:
         # Said at every call: the file may say otherwise, and so may the model that shares this tokenizer.
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        tokenizer.encode_special_tokens = not masked
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._tokenizer.encode_special_tokens = not masked
         try:
-            return tuple(tokenizer.encode(text).ids)
+            return self._tokenizer.encode(text)
         except Exception as error:  # of a vocabulary that lacks even the piece for what is unknown
             raise LindaError(f"the model's tokenizer cannot read {shortened(text)} ({reason(error)})") from error
+
+    @cached_property
+    def end(self) -> int:
+        """The id of the end marker."""
+        return self.ids("")[-1]
+
+    def by_chunk(self, text: str, ends: Sequence[int]) -> list[list[int]]:
+        """The token ids of a text, chunk by chunk, without markers.
+
+        Args:
+            text: any text.
+            ends: where its chunks end, in characters; white space belongs to the chunk after it.
+
+        Returns:
+            One list per chunk: together, the ids of the text.
+        """
+        tokenizer = self._tokenizer
+        chunks: list[list[int]] = [[] for _ in ends]
+        if not isinstance(tokenizer, Tokenizer):
+            for number, (start, end) in enumerate(pairwise([0, *ends])):
+                markers = frozenset(tokenizer.all_special_ids)
+                chunks[number] = [token for token in self.ids(text[start:end].strip()) if token not in markers]
+            return chunks
+        encoding = self._encoded(text, masked=False)
+        parts = zip(encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True)
+        for token, (_, end), is_marker in parts:
+            if not is_marker:
+                chunks[min(bisect_left(ends, end), len(ends) - 1)].append(token)
+        return chunks
 
     def texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The texts of ids, special tokens left out."""

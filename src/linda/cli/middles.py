@@ -1,0 +1,89 @@
+"""`linda middles`: training targets between two texts."""
+
+import sys
+from pathlib import Path
+
+import click
+
+_CORPUS_HELP = "CORPUS: one sentence per line, plain, .gz or .xz; `kind<TAB>sentence` keeps pairs within a kind."
+
+
+@click.group("middles")
+def command() -> None:
+    """Make middles: training targets that lie between two texts.
+
+    A middle is a crossover of two real sentences, such as the beginning of one and the end of the other, cut where it
+    reads best. `linda train --middles` learns from them.
+
+    \b
+    Examples:
+      linda middles table wiki.txt.xz other.txt.gz --output trigrams.safetensors
+      linda middles make wiki.txt.xz=0.5 other.txt.gz=0.5 --table trigrams.safetensors \\
+          --lm smollm2-135m --pairs 50000 --output middles
+    """
+
+
+@command.command("table", epilog=_CORPUS_HELP)
+@click.argument("corpus", nargs=-1, required=True)
+@click.option("--output", required=True, type=click.Path(path_type=Path), help="File to write (safetensors).")
+def table(corpus: tuple[str, ...], output: Path) -> None:
+    """Count the n-grams of a corpus, to score seams with."""
+    import itertools
+
+    from linda.middles.ngrams import TrigramModel
+    from linda.training.corpus import read_sentences
+
+    sentences = itertools.chain.from_iterable(map(read_sentences, corpus))
+    model = TrigramModel.build(sentences, progress=sys.stderr.isatty())
+    model.save(output)
+    click.echo(f"{output}: {len(model.vocabulary):,} words")
+
+
+@command.command("make", epilog=_CORPUS_HELP + " `FILE=0.45` sets the share of pairs that come from a file.")
+@click.argument("corpus", nargs=-1, required=True)
+@click.option("--table", required=True, type=click.Path(path_type=Path), help="File written by `linda middles table`.")
+@click.option("--lm", help="Causal language model that chooses among candidates: a folder, a .gguf file or a hub name.")
+@click.option("--pairs", default=50_000, show_default=True, type=click.IntRange(1, 10**9), help="Pairs of texts.")
+@click.option("--ratios", default=2, show_default=True, type=click.IntRange(1, 9), help="Middles per pair.")
+@click.option("--candidates", default=12, show_default=True, type=click.IntRange(1, 200), help="Candidates per middle.")
+@click.option(
+    "--restyled",
+    default=0.35,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Share of pairs in another style: lower case, no full stop, tokenized …",
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all random choices.")
+@click.option("--every", default=1, show_default=True, type=click.IntRange(min=1), help="Make only every n-th shard …")
+@click.option("--offset", default=0, show_default=True, type=click.IntRange(min=0), help="… beginning with this one.")
+@click.option("--output", required=True, type=click.Path(path_type=Path), help="Folder to write.")
+def make(
+    corpus: tuple[str, ...],
+    table: Path,
+    lm: str | None,
+    pairs: int,
+    ratios: int,
+    candidates: int,
+    restyled: float,
+    seed: int,
+    every: int,
+    offset: int,
+    output: Path,
+) -> None:
+    """Search for middles of random pairs of sentences. Run the same command again to resume.
+
+    Without --lm the trigram model alone chooses: 50 times faster, less fluent. To use several processes, give each
+    --every N and its own --offset.
+    """
+    import math
+
+    from linda.middles.making import SHARD_PAIRS, MiddlesPlan, Source, write_shards
+    from linda.middles.ngrams import TrigramModel
+    from linda.middles.rerank import SeamRanker
+
+    plan = MiddlesPlan(tuple(map(Source.parse, corpus)), seed, ratios, restyled=restyled, candidates=candidates)
+    trigrams = TrigramModel.load(table)
+    ranker = SeamRanker.load(lm) if lm else None
+    shards = range(offset, math.ceil(pairs / SHARD_PAIRS), every)
+    write_shards(output, plan, trigrams, ranker, shards, progress=sys.stderr.isatty())
+    click.echo(f"{output}: {len(shards):,} shards of {SHARD_PAIRS} pairs")

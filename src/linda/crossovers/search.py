@@ -1,0 +1,247 @@
+"""The best crossovers of two texts.
+
+A crossover keeps a run of chunks of one text, then of the other:
+
+    a[:i] + b[j:]                 one seam
+    a[:i] + b[j:k] + a[l:]        two seams
+
+and the same with a and b exchanged. Its score is the sum of what its runs and its seams are worth, less penalties for
+missing the ratio and the length asked for. What a seam is worth comes from outside: a trigram model (`linda.middles`),
+or the decoder of a LINDA model (`linda.interpolation`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linda.crossovers.cuts import CutText, IntArray
+
+FloatArray = NDArray[np.float64]
+Run = tuple[int, int, int]  # text (0: a, 1: b), first chunk, the chunk after the last
+
+# How far a crossover may be from the ratio and the length asked for.
+SHARE_TOLERANCE = 0.1
+LENGTH_RANGE = (0.7, 1.4)
+
+_SHARE_PENALTY, _LENGTH_PENALTY = 4.0, 1.5
+_UNBALANCED_PENALTY = 1.5  # for each bracket or quotation mark without its partner
+_SEAMS_PER_DIRECTION = 40  # two seams are chosen among so many of each direction
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """Runs of chunks of a (0) and b (1), in order.
+
+    Attributes:
+        runs: (text, start, stop) of each run.
+        share: words from a divided by words from either, not counting words that both texts have.
+        score: the larger, the better.
+    """
+
+    runs: tuple[Run, ...]
+    share: float
+    score: float
+
+    def text(self, a: CutText, b: CutText) -> str:
+        """The crossover of the two texts that it was found for."""
+        texts = a, b
+        parts = []
+        for t, start, stop in self.runs:
+            parts += [texts[t].gap_before(start), texts[t].run(start, stop)]
+        return "".join(parts)
+
+    @property
+    def seams(self) -> list[tuple[int, int, int]]:
+        """(text before the seam, its chunks before the seam, chunks of the other text before the seam)."""
+        return [(t, stop, start) for (t, _, stop), (_, start, _) in pairwise(self.runs)]
+
+
+@dataclass(frozen=True)
+class SeamScores:
+    """What the parts of a crossover are worth.
+
+    Attributes:
+        seams: (n + 1, m + 1) each: how well b[j:] follows a[:i], and a[i:] follows b[:j], compared to its own context.
+        runs: (n + 1,) and (m + 1,): what the chunks of a and of b before each place are worth.
+        lengths: tokens before each place of a and of b, in the units of the length penalty.
+        second_seam: is added for a second seam.
+    """
+
+    seams: tuple[FloatArray, FloatArray]
+    runs: tuple[FloatArray, FloatArray]
+    lengths: tuple[IntArray, IntArray]
+    second_seam: float = 0.0
+
+    def worth(self, crossover: Crossover) -> float:
+        """What the runs and seams of a crossover are worth, without penalties."""
+        runs = sum(self.runs[t][stop] - self.runs[t][start] for t, start, stop in crossover.runs)
+        seams = sum(self.seams[t][i, j] for t, i, j in crossover.seams)
+        return float(runs + seams + self.second_seam * (len(crossover.seams) - 1))
+
+
+class CrossoverSearch:
+    """Finds the best crossovers of two texts.
+
+    Example:
+        >>> a, b = CutText(first, second), CutText(second, first)
+        >>> [best] = CrossoverSearch(a, b, scores).best(alpha=0.5, count=1)
+        >>> best.text(a, b)
+    """
+
+    def __init__(self, a: CutText, b: CutText, scores: SeamScores) -> None:
+        self._texts = a, b
+        self._scores = scores
+        self._seams = tuple(_inner(matrix) for matrix in scores.seams)
+
+    def best(self, alpha: float, count: int = 12) -> list[Crossover]:
+        """The best crossovers for a ratio, best first; fewer than `count`, or none, if the texts are short or alike.
+
+        Args:
+            alpha: the share of a.
+            count: how many.
+
+        Returns:
+            Different texts, each with content words of both and no run of three chunks twice.
+        """
+        found = [
+            crossover
+            for first in (0, 1)
+            for search in (self._with_one_seam, self._with_two_seams)
+            for crossover in search(first, alpha, count)
+        ]
+        found.sort(key=lambda crossover: -crossover.score)
+        # Where both texts have the same word at a seam, several crossovers are one text.
+        by_text: dict[tuple[str, ...], Crossover] = {}
+        for crossover in found:
+            by_text.setdefault(tuple(chunk for part in self._parts(crossover) for chunk in part), crossover)
+        return [crossover for crossover in by_text.values() if not self._repeats(crossover)][:count]
+
+    def _with_one_seam(self, first: int, alpha: float, count: int) -> list[Crossover]:
+        """x[:i] + y[j:]."""
+        n, m = len(self._texts[first]), len(self._texts[1 - first])
+        i, j = np.ogrid[: n + 1, : m + 1]
+        totals = self._totals((first, 0, i), (1 - first, j, m))
+        score = self._scored(totals, self._seams[first], alpha)
+        return [
+            Crossover(
+                ((first, 0, row), (1 - first, column, m)),
+                float(totals.share[row, column]),
+                float(score[row, column]),
+            )
+            for row, column in _largest(score, count)
+        ]
+
+    def _with_two_seams(self, first: int, alpha: float, count: int) -> list[Crossover]:
+        """x[:i] + y[j:k] + x[l:], of at least two chunks of y; x never goes backwards."""
+        n = len(self._texts[first])
+        there, back = (
+            np.array(_largest(self._seams[t], _SEAMS_PER_DIRECTION), dtype=np.int64).reshape(-1, 2)  # (i, j), (k, l)
+            for t in (first, 1 - first)
+        )
+        if not len(there) or not len(back):
+            return []
+        i, j = there[:, :1], there[:, 1:]  # (p, 1)
+        k, end = back[None, :, 0], back[None, :, 1]  # (1, q)
+        totals = self._totals((first, 0, i), (1 - first, j, k), (first, end, n))
+        seams = self._seams[first][i, j] + self._seams[1 - first][k, end] + self._scores.second_seam
+        score = self._scored(totals, np.where((k >= j + 2) & (end >= i), seams, -np.inf), alpha)
+        return [
+            Crossover(
+                (
+                    (first, 0, int(i[row, 0])),
+                    (1 - first, int(j[row, 0]), int(k[0, column])),
+                    (first, int(end[0, column]), n),
+                ),
+                float(totals.share[row, column]),
+                float(score[row, column]),
+            )
+            for row, column in _largest(score, count)
+        ]
+
+    def _totals(self, *runs: tuple[int, IntArray | int, IntArray | int]) -> _Totals:
+        """Runs (text, start, stop) whose places broadcast."""
+
+        def total(before: tuple[NDArray, NDArray], of: int | None = None) -> NDArray:
+            counts = [before[t][stop] - before[t][start] for t, start, stop in runs if of in (None, t)]
+            return sum(counts[1:], start=counts[0])
+
+        a, b = self._texts
+        words_a, words_b = (total((a.words_before, b.words_before), of) for of in (0, 1))
+        content_a, content_b = (total((a.content_words_before, b.content_words_before), of) for of in (0, 1))
+        # A text may be unbalanced itself: only what the crossover adds is held against it.
+        brackets = np.abs(total((a.brackets_before, b.brackets_before)))
+        quotes = total((a.quotes_before, b.quotes_before)) % 2
+        brackets_allowed = max(abs(int(x.brackets_before[-1])) for x in (a, b))
+        quotes_allowed = max(int(x.quotes_before[-1]) % 2 for x in (a, b))
+        return _Totals(
+            share=words_a / np.maximum(1, words_a + words_b),
+            has_both=(content_a > 0) & (content_b > 0),
+            length=total(self._scores.lengths),
+            worth=total(self._scores.runs),
+            unbalanced=np.maximum(0, brackets - brackets_allowed) + np.maximum(0, quotes - quotes_allowed),
+        )
+
+    def _scored(self, totals: _Totals, seams: FloatArray, alpha: float) -> FloatArray:
+        """Scores, −∞ where the ratio or the length is too far off."""
+        lengths = self._scores.lengths
+        wanted = alpha * lengths[0][-1] + (1 - alpha) * lengths[1][-1]  # L̃ of Eq. 3, not rounded
+        distance = np.abs(totals.share - alpha)
+        length = np.maximum(totals.length, 1) / max(wanted, 1)
+        fits = (distance <= SHARE_TOLERANCE + 1e-9) & (length >= LENGTH_RANGE[0]) & (length <= LENGTH_RANGE[1])
+        penalty = (
+            _SHARE_PENALTY * distance
+            + _LENGTH_PENALTY * np.abs(np.log(length))
+            + _UNBALANCED_PENALTY * totals.unbalanced
+        )
+        return np.where(fits & totals.has_both, totals.worth + seams - penalty, -np.inf)
+
+    def _parts(self, crossover: Crossover) -> list[list[str]]:
+        return [self._texts[t].chunks[start:stop] for t, start, stop in crossover.runs]
+
+    def _repeats(self, crossover: Crossover) -> bool:
+        """Whether a run of three chunks comes twice, or a chunk meets itself at a seam."""
+        parts = [[chunk.casefold() for chunk in part] for part in self._parts(crossover)]
+        if any(before and after and before[-1] == after[0] for before, after in pairwise(parts)):
+            return True
+        chunks = [chunk for part in parts for chunk in part]
+        trigrams = list(zip(chunks, chunks[1:], chunks[2:], strict=False))
+        return len(set(trigrams)) < len(trigrams)
+
+
+@dataclass(frozen=True)
+class _Totals:
+    """What many crossovers of one form hold; arrays of one shape."""
+
+    share: FloatArray
+    has_both: NDArray[np.bool_]  # content words of both texts
+    length: IntArray
+    worth: FloatArray  # of the runs
+    unbalanced: IntArray  # brackets and quotation marks
+
+
+def naive_splice(a: str, b: str, alpha: float = 0.5) -> str:
+    """The first α of a, then the last 1 − α of b, cut without looking: what a crossover must be better than."""
+    first, second = CutText(a, b), CutText(b, a)
+    i, j = round(alpha * len(first)), round(alpha * len(second))
+    return Crossover(((0, 0, i), (1, j, len(second))), alpha, 0.0).text(first, second).strip()
+
+
+def _inner(seams: FloatArray) -> FloatArray:
+    """Without the places that leave a side of the seam empty, or let the second side begin with its first chunk."""
+    seams = seams.copy()
+    seams[[0, -1], :] = -np.inf
+    seams[:, [0, -1]] = -np.inf
+    return seams
+
+
+def _largest(scores: FloatArray, count: int) -> list[tuple[int, int]]:
+    """The places of the largest finite numbers of a matrix, largest first; ties in reading order."""
+    flat = scores.ravel()
+    bound = np.partition(flat, len(flat) - count)[len(flat) - count] if len(flat) > count else -np.inf
+    chosen = np.flatnonzero((flat >= bound) & (flat > -np.inf))
+    chosen = chosen[np.argsort(-flat[chosen], kind="stable")][:count]
+    return [(int(place) // scores.shape[1], int(place) % scores.shape[1]) for place in chosen]

@@ -1,0 +1,140 @@
+"""Linear layers over 8-bit integers, on any CPU.
+
+A layer is an integer product Q·q, scaled (`quantized.py`). There are two ways to compute the product:
+
+- `IntegerProduct`: the integer kernel of oneDNN, which is part of PyTorch. It needs a processor with 8-bit dot products
+  (VNNI, AMX). On others, oneDNN adds pairs of products in 16 bits, which saturate: the results are wrong.
+- `FloatProduct`: a product of 32-bit floats that hold the same integers. Floats hold integers up to 2²⁴ exactly, and
+  the sums of real weights and activations stay far below that. So it gives the same bits as the integer kernel, in any
+  order of summation: a row does not depend on the other rows of a batch, and a text not on the processor's kernels.
+
+`find_product` chooses the fastest that is exact on this machine.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from linda.engines.quantized import Matrix, Rows
+
+_ONE = torch.tensor(1.0)
+
+
+class Product(Protocol):
+    """s ∘ (Q·q) for rows q of 8-bit integers."""
+
+    def __init__(self, matrix: Matrix) -> None: ...
+
+    def __call__(self, rows: Rows) -> Tensor:
+        """(R, in) → (R, out) in 32-bit floats; the scales of the rows are not applied."""
+        ...
+
+
+class IntegerProduct:
+    """Products by oneDNN's integer kernel."""
+
+    def __init__(self, matrix: Matrix) -> None:
+        self._packed = torch.ops.onednn.qlinear_prepack(matrix.numbers, None)
+        self._scales = matrix.scales
+        self._zeros = torch.zeros(len(matrix.scales), dtype=torch.int32)
+
+    def __call__(self, rows: Rows) -> Tensor:
+        count = len(rows.numbers)
+        products: Tensor = torch.ops.onednn.qlinear_pointwise.tensor(
+            pad(rows.numbers, (0, 0, 0, _few_sizes(count) - count)),
+            _ONE,
+            torch.tensor(rows.zero, dtype=torch.int32),
+            self._packed,
+            self._scales,
+            self._zeros,
+            None,
+            1.0,
+            0,
+            torch.float32,
+            "none",
+            [],
+            "",
+        )
+        return products[:count]
+
+    @classmethod
+    def is_exact(cls) -> bool:
+        """Whether the kernel that oneDNN takes on this machine is fast and does not saturate.
+
+        The processor's features alone do not tell: `ONEDNN_MAX_CPU_ISA` makes oneDNN use fewer. So the largest numbers
+        are multiplied. Outside x86, oneDNN may use a slow reference kernel, which is exact too: it is not used.
+        """
+        if not torch.backends.mkldnn.is_available() or not hasattr(torch.ops.onednn, "qlinear_pointwise"):
+            return False
+        capabilities = torch.cpu.get_capabilities()
+        if not any(capabilities.get(name) for name in ("avx512_vnni", "avx_vnni", "amx_int8")):
+            return False
+        size = 64
+        rows = Rows(torch.full((1, size), 255, dtype=torch.uint8), torch.ones(1, 1), 0)
+        matrix = Matrix(torch.full((1, size), 127, dtype=torch.int8), torch.ones(1))
+        return cls(matrix)(rows).item() == 255 * 127 * size
+
+
+class FloatProduct:
+    """The same products by 32-bit floats, on any processor."""
+
+    def __init__(self, matrix: Matrix) -> None:
+        self._numbers = matrix.numbers.float().t()
+        self._scales = matrix.scales
+
+    def __call__(self, rows: Rows) -> Tensor:
+        return torch.mm(rows.numbers.float().sub_(rows.zero), self._numbers).mul_(self._scales)
+
+
+def find_product() -> type[Product]:
+    return IntegerProduct if IntegerProduct.is_exact() else FloatProduct
+
+
+def _few_sizes(count: int) -> int:
+    """A little more than `count`, at most an eighth: one of eight numbers between any power of two and the next.
+
+    oneDNN compiles a kernel for every number of rows (0.7 ms, half a megabyte) and keeps a thousand of them. In a
+    search rows finish one by one: it would compile and forget without end.
+    """
+    step = 1 << max(0, count.bit_length() - 4)
+    return -(-count // step) * step
+
+
+class Linear:
+    """W·x + b for rows x in 8 bits; the result has 32."""
+
+    def __init__(self, matrix: Matrix, bias: Tensor, product: type[Product]) -> None:
+        self._product = product(matrix)
+        self._bias = bias
+
+    @classmethod
+    def of(cls, weight: Tensor, bias: Tensor, product: type[Product], floor: float = 0.0) -> Linear:
+        """The layer of 32-bit weights (out, in), rounded to 8 bits.
+
+        Args:
+            weight: (out, in).
+            bias: (out,).
+            product: how to multiply.
+            floor: that of the rows to come, if they are quantized above one.
+
+        Returns:
+            The layer.
+
+        Example:
+            Linear.of(torch.randn(3, 5), torch.zeros(3), find_product())(quantize(torch.randn(2, 5)))  # (2, 3)
+        """
+        matrix = Matrix.of(weight)
+        return cls(matrix, bias.detach().float() + floor * matrix.row_sums(), product)
+
+    @property
+    def outputs(self) -> int:
+        return len(self._bias)
+
+    def __call__(self, rows: Rows, out: Tensor | None = None) -> Tensor:
+        """(R, in) → (R, out)."""
+        products = self._product(rows)
+        return torch.addcmul(self._bias, products, rows.scales, out=products if out is None else out)

@@ -1,0 +1,239 @@
+"""Corpora in, middles out: pairs of real texts, and for each a crossover at a given ratio.
+
+Pairs are numbered; a pair depends on (corpora, seed, number) alone. A *shard* is a fixed run of pairs, written whole or
+not at all, so that an interrupted run goes on with the first shard that is missing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from linda.crossovers import Crossover, CutText
+from linda.errors import LindaError
+from linda.files.textio import atomic_writer, open_text
+from linda.middles.ngrams import TrigramModel
+from linda.middles.rerank import SeamRanker
+from linda.middles.seams import trigram_search
+from linda.training.corpus import restyle
+
+SHARD_PAIRS = 512
+_RANKED_AT_ONCE = 16  # pairs that the language model reads in one batch
+_WINDOW = 4096  # sentences of a corpus among which pairs of one kind are made
+_SHORTEST = 3  # words of a text
+
+
+@dataclass(frozen=True)
+class Source:
+    """A corpus and the share of all pairs that come from it.
+
+    Lines are `sentence` or `kind<TAB>sentence`; the two texts of a pair are of one kind.
+    """
+
+    path: str
+    share: float
+
+    @classmethod
+    def parse(cls, source: str) -> Source:
+        """`FILE` or `FILE=0.45`."""
+        name, equals, share = source.rpartition("=")
+        if not equals:
+            return cls(source, 1.0)
+        try:
+            number = float(share)
+        except ValueError:
+            return cls(source, 1.0)  # an equals sign in a file name
+        if not 0 < number < float("inf"):
+            raise LindaError(f"corpus {source!r}: the share after '=' must be a number above 0")
+        return cls(name, number)
+
+
+@dataclass(frozen=True)
+class MiddlesPlan:
+    """What decides which middles are made.
+
+    Args:
+        sources: corpora with their shares.
+        seed: of all random choices.
+        ratios: middles per pair, at different ratios.
+        restyled: share of pairs whose texts are restyled (lower case, no full stop, tokens set apart …).
+        joined: share of texts made of two sentences.
+        candidates: crossovers that the language model chooses from.
+    """
+
+    sources: tuple[Source, ...]
+    seed: int = 0
+    ratios: int = 2
+    restyled: float = 0.35
+    joined: float = 0.08
+    candidates: int = 12
+
+
+@dataclass(frozen=True)
+class TextPair:
+    """Two texts and the ratios wanted between them."""
+
+    a: str
+    b: str
+    ratios: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Middle:
+    """A training target: `target` lies between a and b, `share` of its words are from a."""
+
+    a: str
+    b: str
+    alpha: float  # the ratio that was asked for
+    share: float
+    target: str
+    score: float
+    # The other candidates, best first: score, share, then text, start and stop of each run.
+    others: list[list[float]]
+
+
+def draw_pairs(plan: MiddlesPlan) -> Iterator[TextPair]:
+    """Pairs without end, in a fixed order."""
+    shares = np.array([source.share for source in plan.sources])
+    bounds = np.cumsum(shares / shares.sum())
+    streams = [_pairs_of_a_kind(source.path) for source in plan.sources]
+    for number in itertools.count():
+        rng = np.random.default_rng([plan.seed, number])
+        stream = streams[min(int(np.searchsorted(bounds, rng.random(), side="right")), len(streams) - 1)]
+        a, b = next(stream)
+        if rng.random() < plan.joined:
+            more_a, more_b = next(stream)
+            a = f"{a} {more_a}"
+            if rng.random() < 0.5:
+                b = f"{b} {more_b}"
+        if rng.random() < plan.restyled:
+            # Mostly one style for both, as in a data set: equal generators choose the same one.
+            key_a, key_b = rng.integers(2**32, size=2)
+            same = rng.random() < 0.8
+            a = restyle(a, np.random.default_rng(key_a))
+            b = restyle(b, np.random.default_rng(key_a if same else key_b))
+        # One ratio in each of `ratios` equal parts of the range.
+        ratios = 0.08 + 0.84 * (np.arange(plan.ratios) + rng.random(plan.ratios)) / plan.ratios
+        yield TextPair(a, b, tuple(float(ratio) for ratio in ratios.round(3)))
+
+
+def _pairs_of_a_kind(path: str) -> Iterator[tuple[str, str]]:
+    """Neighbouring sentences of one kind, window by window; the corpus begins again at its end."""
+    while True:
+        empty = True
+        with open_text(path) as lines:
+            while window := list(itertools.islice(lines, _WINDOW)):
+                by_kind: dict[str, list[str]] = {}
+                for line in window:
+                    kind, _, sentence = line.rstrip("\n").rpartition("\t")
+                    if len(sentence.split()) >= _SHORTEST:
+                        by_kind.setdefault(kind, []).append(sentence.strip())
+                pairs = [
+                    (place / len(sentences), pair)
+                    for sentences in by_kind.values()
+                    for place, pair in enumerate(zip(sentences[::2], sentences[1::2], strict=False))
+                    if pair[0] != pair[1]
+                ]
+                for _, pair in sorted(pairs, key=lambda item: item[0]):  # kinds strewn evenly
+                    empty = False
+                    yield pair
+        if empty:
+            raise LindaError(f"{path} holds no two sentences of {_SHORTEST} words or more")
+
+
+def make_middles(
+    pairs: Sequence[TextPair], trigrams: TrigramModel, ranker: SeamRanker | None, candidates: int = 12
+) -> list[Middle]:
+    """The middles of some pairs; a pair too short for a ratio has none there.
+
+    Args:
+        pairs: texts with ratios.
+        trigrams: finds the candidates.
+        ranker: chooses among them; without one, the trigram model's favourite is taken.
+        candidates: how many crossovers the ranker chooses from.
+    """
+    cut, found = [], []
+    for pair in pairs:
+        first, second, search = trigram_search(pair.a, pair.b, trigrams)
+        cut.append((first, second))
+        found.append([(ratio, search.best(ratio, candidates if ranker else 1)) for ratio in pair.ratios])
+    if ranker is not None:
+        # Pairs of like length are read together; the results are put back in order.
+        order = sorted(range(len(pairs)), key=lambda p: len(pairs[p].a) + len(pairs[p].b))
+        for start in range(0, len(order), _RANKED_AT_ONCE):
+            batch = order[start : start + _RANKED_AT_ONCE]
+            ranked = ranker.rank([cut[p] for p in batch], [found[p] for p in batch])
+            for p, by_ratio in zip(batch, ranked, strict=True):
+                found[p] = list(zip(pairs[p].ratios, by_ratio, strict=True))
+    return [
+        _middle(pair, texts, ratio, *crossovers)
+        for pair, texts, ratios in zip(pairs, cut, found, strict=True)
+        for ratio, crossovers in ratios
+        if crossovers
+    ]
+
+
+def _middle(
+    pair: TextPair, texts: tuple[CutText, CutText], ratio: float, best: Crossover, *others: Crossover
+) -> Middle:
+    rest = [[round(c.score, 3), round(c.share, 4), *itertools.chain.from_iterable(c.runs)] for c in others]
+    return Middle(pair.a, pair.b, ratio, round(best.share, 4), best.text(*texts), round(best.score, 3), rest)
+
+
+def write_shards(
+    folder: Path,
+    plan: MiddlesPlan,
+    trigrams: TrigramModel,
+    ranker: SeamRanker | None,
+    shards: Iterable[int],
+    progress: bool = False,
+) -> None:
+    """Writes the shards that are missing.
+
+    Args:
+        folder: where `middles-00000.jsonl.gz` … go.
+        plan: which pairs; a folder made by another plan is refused.
+        trigrams: see `make_middles`.
+        ranker: see `make_middles`.
+        shards: their numbers, ascending.
+        progress: show a progress bar.
+    """
+    _check_plan(folder, plan, ranker is not None)
+    wanted = [number for number in shards if not shard_path(folder, number).exists()]
+    stream = draw_pairs(plan)
+    drawn = 0
+    with tqdm(total=len(wanted) * SHARD_PAIRS, desc="middles", unit="pair", disable=not progress) as bar:
+        for number in wanted:
+            first = number * SHARD_PAIRS
+            next(itertools.islice(stream, first - drawn, first - drawn), None)
+            pairs = list(itertools.islice(stream, SHARD_PAIRS))
+            drawn = first + SHARD_PAIRS
+            with atomic_writer(shard_path(folder, number)) as file:
+                for start in range(0, SHARD_PAIRS, 128):
+                    part = pairs[start : start + 128]
+                    for middle in make_middles(part, trigrams, ranker, plan.candidates):
+                        file.write(json.dumps(asdict(middle), ensure_ascii=False) + "\n")
+                    bar.update(len(part))
+
+
+def shard_path(folder: Path, number: int) -> Path:
+    """The file of a shard."""
+    return folder / f"middles-{number:05d}.jsonl.gz"
+
+
+def _check_plan(folder: Path, plan: MiddlesPlan, ranked: bool) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    described = json.dumps({**asdict(plan), "ranked": ranked}, indent=2) + "\n"
+    path = folder / "plan.json"
+    if path.exists():
+        if path.read_text(encoding="utf-8") != described:
+            raise LindaError(f"{folder} holds middles of other settings; give another folder")
+        return
+    with atomic_writer(path) as file:
+        file.write(described)

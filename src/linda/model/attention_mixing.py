@@ -1,0 +1,64 @@
+"""Mixing by attention: the decoder reads both texts, and the ratio is the prior of its cross-attention.
+
+The paper adds the states of two texts position by position (`length_converter`). Here the decoder attends to all of
+
+    M = [c; Hᵃ + sᵃ; Hᵇ + sᵇ]                (1 + Lᵃ + Lᵇ states)
+
+and log α is added to its attention scores on the states of a, log(1−α) to those on the states of b:
+
+    softmax(q·Kᵀ/√k + log π),   π = 1 on c, α on a, 1−α on b.
+
+So α weighs the attention to a, and 1−α that to b. At α = 1 the decoder reads a alone, at α = 0 it reads b alone, and in
+between no state is blurred. c is a control state, a linear function of (α, α², 1, L̃, Lᵃ, Lᵇ): it tells the decoder the
+ratio and the length that are wanted. The source vectors sᵃ and sᵇ tell it which text a state is of. All three are zero
+before training, so that a trained encoder-decoder begins as what it is.
+
+Shapes: B pairs, L tokens of a text, d the width of a state.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from linda.model.length_converter import mixed_lengths
+
+_LENGTH_UNIT = 32.0  # tokens: brings lengths to the size of the other features
+
+
+class Mixture(NamedTuple):
+    """What the decoder attends to."""
+
+    states: Tensor  # (B, S, d)
+    mask: Tensor  # (B, S): 1 where a state is real
+    lengths: Tensor  # (B,): L̃ of Eq. 3, the length wanted
+    prior: Tensor | None = None  # (B, S): is added to the attention scores; None adds nothing
+
+
+class AttentionMixing(nn.Module):
+    """The control state and the source vectors: 8·d weights."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.sources = nn.Parameter(torch.zeros(2, width))
+        self.control = nn.Parameter(torch.zeros(6, width))
+
+    def mix(self, states_a: Tensor, mask_a: Tensor, states_b: Tensor, mask_b: Tensor, alpha: Tensor) -> Mixture:
+        """States (B, Lᵃ, d) and (B, Lᵇ, d) with their masks, and α (B,), become a mixture of 1 + Lᵃ + Lᵇ states."""
+        lengths_a, lengths_b = mask_a.sum(1), mask_b.sum(1)
+        lengths = mixed_lengths(lengths_a, lengths_b, alpha)
+        tokens = torch.stack([lengths, lengths_a, lengths_b], dim=1) / _LENGTH_UNIT  # (B, 3)
+        ratios = torch.stack([alpha, alpha**2, torch.ones_like(alpha)], dim=1)  # (B, 3)
+        features = torch.cat([ratios, tokens], dim=1).to(states_a.dtype)
+        control = (features @ self.control.to(states_a.dtype))[:, None]  # (B, 1, d)
+        sources = self.sources.to(states_a.dtype)
+        prior_a = alpha.log()[:, None].expand(mask_a.shape)
+        prior_b = (1 - alpha).log()[:, None].expand(mask_b.shape)
+        return Mixture(
+            states=torch.cat([control, states_a + sources[0], states_b + sources[1]], dim=1),
+            mask=torch.cat([torch.ones_like(mask_a[:, :1]), mask_a, mask_b], dim=1),
+            lengths=lengths,
+            prior=torch.cat([torch.zeros_like(prior_a[:, :1]), prior_a, prior_b], dim=1).float(),
+        )
