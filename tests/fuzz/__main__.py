@@ -6,8 +6,11 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -31,7 +34,7 @@ def main() -> int:
         for job in range(given.jobs):
             child = os.fork()
             if child == 0:
-                os._exit(_work(world, given, job))
+                _end(lambda job=job: _work(world, given, job))
             children.append(child)
         failed = sum(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0 for child in children)
     print(
@@ -40,14 +43,25 @@ def main() -> int:
     return int(failed > 0)
 
 
+def _end(work: Callable[[], object]) -> NoReturn:
+    """A forked process must not run what its parent has still to do."""
+    try:
+        code = work()
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(int(bool(code)))
+
+
 def _make_world(world: Path) -> None:
     """In a process of its own: threads that compute do not survive the forks to come."""
     child = os.fork()
     if child == 0:
         from fuzz.world import make_world
 
-        make_world(world)
-        os._exit(0)
+        _end(lambda: make_world(world) is None)
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
         raise SystemExit("the good files could not be made")
 

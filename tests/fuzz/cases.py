@@ -3,6 +3,7 @@
 import random
 import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -245,7 +246,7 @@ class Maker:
         )
 
     def damaged_pairs(self, draw: Random, folder: Path) -> Case:
-        rows = [{"a": a, "b": b, "alpha": 0.5} for a, b in zip(TEXTS, TEXTS[1:], strict=False)]
+        rows = [{"a": a, "b": b, "alpha": 0.5} for a, b in pairwise(TEXTS)]
         path = folder / draw.choice(["pairs.jsonl", "pairs.csv", "pairs.tsv"])
         if path.suffix == ".jsonl":
             text = mistakes.damage_rows(draw, rows, ("a", "b"))

@@ -105,7 +105,7 @@ def snapshot(folder: Path) -> dict[str, str]:
         mode = path.lstat().st_mode
         name = str(path.relative_to(folder))
         if stat.S_ISLNK(mode):
-            found[name] = f"link {os.readlink(path)}"
+            found[name] = f"link {path.readlink()}"
         elif stat.S_ISREG(mode):
             content = path.read_bytes()
             found[name] = f"file {len(content)} {hash(content)}"

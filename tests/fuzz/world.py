@@ -1,6 +1,7 @@
 """Good files and models, made once. No case may change them; what a case damages is a copy."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 from tiny_encoder import save_tiny_bert
@@ -33,7 +34,7 @@ def make_world(folder: Path) -> Path:
     write_csv(folder / "table.tsv", ROWS, "\t")
     write_jsonl(folder / "table.jsonl", ROWS)
     pq.write_table(pa.Table.from_pylist(ROWS), folder / "table.parquet")
-    write_jsonl(folder / "pairs.jsonl", [{"a": a, "b": b} for a, b in zip(TEXTS, TEXTS[1:], strict=False)])
+    write_jsonl(folder / "pairs.jsonl", [{"a": a, "b": b} for a, b in pairwise(TEXTS)])
     write_csv(folder / "plan.csv", [{"row": 0, "partner": 2, "alpha": 0.5, "seed": 1}])
     (folder / "sentences.txt").write_text("".join(text + "\n" for text in (*TEXTS, *MARIAN_SENTENCES)))
     write_jsonl(folder / "sentences.jsonl", [{"text": text} for text in TEXTS])

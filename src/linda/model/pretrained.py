@@ -96,6 +96,7 @@ def load_pretrained(
                 raise LindaError(f"{source} is not an encoder-decoder; LINDA needs one (BART, Marian, T5 …)")
             model = getattr(transformers, model_class).from_pretrained(source, **precision, **settings)
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, **settings)
+            _check_loaded(model, tokenizer)
     except LindaError:
         raise
     except ImportError as error:  # Marian's own tokenizer is SentencePiece's; .gguf files have a reader of their own
@@ -103,6 +104,20 @@ def load_pretrained(
     except Exception as error:  # `transformers` and `tokenizers` pass on whatever a damaged file leads to
         raise LindaError(f"{failure} ({reason(error)}){way_out}") from error
     return model, tokenizer
+
+
+def _check_loaded(model: Any, tokenizer: Any) -> None:
+    """What `transformers` loads without a word, and fails on later."""
+    pieces = model.get_input_embeddings().num_embeddings
+    largest = max(tokenizer.get_vocab().values(), default=-1)
+    if not 0 <= largest < pieces:
+        raise ValueError(f"its tokenizer has ids up to {largest}, the model has {pieces} pieces")
+    window = tokenizer.model_max_length
+    if not isinstance(window, int | float) or not window >= 1:
+        raise ValueError(f"model_max_length of its tokenizer is {shortened(window)}")
+    for name, weight in model.named_parameters():
+        if not weight.isfinite().all():
+            raise ValueError(f"{name} holds numbers that are not finite")
 
 
 def _check_source(source: str | Path, failure: str) -> None:
