@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 .PHONY: demo test lint embedded-model clean
 
 demo: $(STAMP)  ## install, and write the path between two sentences with the embedded model
-	$(BIN)/linda interpolate "The hotel was clean and the staff were friendly." "The room was small and the food was cold." --ladder 5
+	$(BIN)/linda interpolate "The museum is open every day." "The library is closed on Sunday." --ladder 5
 
 test: $(STAMP)  ## install, then check style, types and behaviour
 	$(BIN)/ruff check .

@@ -198,7 +198,7 @@ def matmul_gops(size: int = 1024) -> float:
 
 
 def matmul_gops_8_bits(size: int = 1024) -> float:
-    """The same of the 8-bit product alone, by integers or, without VNNI, by floats."""
+    """The same of the 8-bit product alone, in the way that the int8 engine computes it here."""
     matrix = torch.randn(size, size)
     layer, rows = Linear.of(matrix, torch.zeros(size), find_product()), quantize(matrix)
     return 2 * size**3 / best_seconds(lambda: layer(rows)) / 1e9

@@ -38,7 +38,7 @@ from torch import Tensor
 
 from linda.engines import bart_family, int8_paths
 from linda.engines.int8_engine import Int8Engine
-from linda.engines.linear import FloatProduct, IntegerProduct, Product
+from linda.engines.linear import FloatProduct, IntegerProduct, Product, SevenBitProduct
 from linda.engines.quantized import Matrix, Rows, quantize
 from linda.interpolation import Interpolator
 from linda.model import LindaModel
@@ -47,15 +47,10 @@ from linda.model.tokens import Tokens
 _LAYER = (160, 512, 2048)  # rows, inputs, outputs: a decoder's
 
 
-class HalvedWeights(IntegerProduct):
-    """oneDNN's integer kernel with weights of 7 bits, whose sums of two products fit 16 bits without VNNI."""
-
-    def __init__(self, matrix: Matrix) -> None:
-        super().__init__(Matrix((matrix.numbers / 2).round().to(torch.int8), 2 * matrix.scales))
-
-
 class Unrounded:
     """32-bit activations and weights; nothing is rounded beyond what the weights were when they were stored."""
+
+    largest_weight = 127
 
     def __init__(self, matrix: Matrix) -> None:
         self._weight = (matrix.numbers * matrix.scales[:, None]).t()
@@ -66,6 +61,8 @@ class Unrounded:
 
 class FbgemmDynamic:
     """FBGEMM with 7-bit activations; one scale for the whole batch, so that a row depends on the others."""
+
+    largest_weight = 127
 
     def __init__(self, matrix: Matrix) -> None:
         with warnings.catch_warnings():
@@ -82,6 +79,8 @@ class FbgemmDynamic:
 class WeightOnly:
     """PyTorch's own product of 32-bit activations and 8-bit weights."""
 
+    largest_weight = 127
+
     def __init__(self, matrix: Matrix) -> None:
         self._matrix = matrix
 
@@ -92,7 +91,7 @@ class WeightOnly:
 # By name: the product, and whether its rows come in 8 bits.
 PRODUCTS: dict[str, tuple[type[Product], bool]] = {
     "int8 by floats": (FloatProduct, True),
-    "int8 by oneDNN, 7-bit weights": (HalvedWeights, True),
+    "int8 by oneDNN, 7-bit weights": (SevenBitProduct, True),
     "FBGEMM dynamic, 7-bit activations": (FbgemmDynamic, False),
     "8-bit weights, 32-bit activations": (WeightOnly, False),
     "32 bits": (Unrounded, False),
@@ -162,10 +161,10 @@ def rows_in_32_bits() -> Iterator[None]:
 def layer_table(products: dict[str, tuple[type[Product], bool]]) -> str:
     """Milliseconds of one layer, rounding of its input included."""
     count, inputs, outputs = _LAYER
-    x, matrix = torch.randn(count, inputs), Matrix.of(torch.randn(outputs, inputs))
+    x, weight = torch.randn(count, inputs), torch.randn(outputs, inputs)
     table = []
     for name, (make, in_8_bits) in products.items():
-        product = make(matrix)
+        product = make(Matrix.of(weight, make.largest_weight))
 
         def layer(product: Product = product, in_8_bits: bool = in_8_bits) -> Tensor:
             return product(quantize(x) if in_8_bits else Rows(x, torch.ones(count, 1), 0))

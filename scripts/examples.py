@@ -6,9 +6,10 @@ An example is a block under `<!-- run -->`. A `python` block is run as it is; wh
 that follows it, if one does. In a `console` block the lines `$ linda …` are run, and what each prints stands under it;
 one that shows nothing is run all the same.
 
-The tests run every example on every engine (`linda.engines.NAMES`), for a reader may have any of them: where they print
-different texts, take another example. One that must stay as it is, and prints different texts, is marked with the
-engine that it shows: `<!-- run: int8 -->`. Run this script when another model is embedded, and the tests after it.
+The tests run every example on every engine (`linda.engines.NAMES`), with and without VNNI, for a reader may have any of
+them: where they print different texts, take another example. One that must stay as it is, and prints different texts,
+is marked `<!-- run: VNNI -->`: it shows what the int8 engine prints on a processor with VNNI, and is run there alone.
+Run this script on such a processor when another model is embedded, and the tests after it.
 """
 
 import contextlib
@@ -21,13 +22,12 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from linda.cli import main as linda
-from linda.engines import NAMES
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 _EXAMPLE = re.compile(
-    r"^<!-- run(?:: (?P<engine>\w+))? -->\n"
+    r"^<!-- run(?P<vnni>: VNNI)? -->\n"
     r"```(?P<language>\w+)\n(?P<body>.*?)^```\n(?:\n```text\n(?P<printed>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
@@ -47,11 +47,11 @@ def examples(document: str) -> Iterator[str]:
     return (match[0] for match in _EXAMPLE.finditer(document))
 
 
-def engines_of(example: str) -> tuple[str, ...]:
-    """The engines that print what the example shows."""
+def needs_vnni(example: str) -> bool:
+    """Whether it shows what is printed with VNNI, and not what every reader sees."""
     match = _EXAMPLE.fullmatch(example)
     assert match, f"no example: {example}"
-    return (match["engine"],) if match["engine"] else NAMES
+    return match["vnni"] is not None
 
 
 def rerun(example: str) -> str:

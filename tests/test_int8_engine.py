@@ -15,7 +15,15 @@ from linda.engines.bart_family import ACTIVATIONS
 from linda.engines.decoding import Decoding
 from linda.engines.int8_engine import Int8Engine
 from linda.engines.int8_paths import Int8Paths
-from linda.engines.linear import FloatProduct, IntegerProduct, Linear, Product, _few_sizes, find_product
+from linda.engines.linear import (
+    FloatProduct,
+    IntegerProduct,
+    Linear,
+    Product,
+    SevenBitProduct,
+    _few_sizes,
+    find_product,
+)
 from linda.engines.quantized import Matrix, quantize, quantize_above
 from linda.engines.torch_engine import TorchEngine
 from linda.errors import LindaError
@@ -38,8 +46,13 @@ from test_engines import (
 )
 
 CPU = torch.device("cpu")
-PRODUCTS: list[type[Product]] = [FloatProduct, *([IntegerProduct] if IntegerProduct.is_exact() else [])]
-NEEDS_VNNI = pytest.mark.skipif(len(PRODUCTS) == 1, reason="needs a processor with 8-bit dot products (VNNI)")
+PRODUCTS: list[type[Product]] = [
+    FloatProduct,
+    *(kernel for kernel in (IntegerProduct, SevenBitProduct) if kernel.is_exact()),
+]
+NEEDS_VNNI = pytest.mark.skipif(
+    IntegerProduct not in PRODUCTS, reason="needs a processor with 8-bit dot products (VNNI)"
+)
 KNOWN = [family for family in FAMILIES if family is not t5]
 
 
@@ -47,8 +60,9 @@ def base_of(model: PreTrainedModel) -> dict:
     return model.config.to_dict() | {"forced_bos_token_id": model.generation_config.forced_bos_token_id}
 
 
-def int8(model: PreTrainedModel) -> Int8Engine:
-    return Int8Engine(base_of(model), {f"seq2seq.{name}": tensor for name, tensor in model.state_dict().items()})
+def int8(model: PreTrainedModel, product: type[Product] | None = None) -> Int8Engine:
+    weights = {f"seq2seq.{name}": tensor for name, tensor in model.state_dict().items()}
+    return Int8Engine(base_of(model), weights, product)
 
 
 def paths_of(engine: Int8Engine, states: torch.Tensor, mask: torch.Tensor) -> Int8Paths:
@@ -92,7 +106,7 @@ def test_a_linear_layer_is_the_integer_product_times_both_scales(
     generator = torch.Generator().manual_seed(1)
     weight, bias = torch.randn(outputs, inputs, generator=generator), torch.randn(outputs, generator=generator)
     x = torch.randn(count, inputs, generator=generator)
-    matrix, activations = Matrix.of(weight), quantize(x)
+    matrix, activations = Matrix.of(weight, product.largest_weight), quantize(x)
     products = (activations.numbers.double() - 128) @ matrix.numbers.double().T
     expected = products * activations.scales * matrix.scales + bias
     assert torch.allclose(Linear.of(weight, bias, product)(activations).double(), expected, rtol=1e-5, atol=1e-5)
@@ -112,9 +126,10 @@ def test_integers_and_floats_give_the_same_bits(inputs: int, outputs: int, count
         assert IntegerProduct(matrix)(numbers).equal(FloatProduct(matrix)(numbers))
 
 
-def test_a_product_of_floats_does_not_depend_on_the_other_rows() -> None:
+@pytest.mark.parametrize("make", PRODUCTS)
+def test_a_product_does_not_depend_on_the_other_rows(make: type[Product]) -> None:
     generator = torch.Generator().manual_seed(1)
-    product = FloatProduct(Matrix.of(torch.randn(300, 2048, generator=generator)))
+    product = make(Matrix.of(torch.randn(300, 2048, generator=generator), make.largest_weight))
     x = torch.randn(70, 2048, generator=generator)
     together = product(quantize(x))
     for first, last in ((0, 1), (3, 8), (69, 70)):
@@ -130,8 +145,9 @@ def test_after_an_activation_function_the_error_is_half_as_large(name: str) -> N
     assert function(torch.linspace(-20, 20, 100_001)).min() >= floor
     rows = quantize_above(floor, x.clone())
     assert ((rows.numbers.double() * rows.scales + floor - x).abs() <= rows.scales / 2 * (1 + 1e-4)).all()
-    exact = x.double() @ (Matrix.of(weight).numbers.double() * Matrix.of(weight).scales[:, None]).T + bias
     for product in PRODUCTS:
+        matrix = Matrix.of(weight, product.largest_weight)
+        exact = x.double() @ (matrix.numbers.double() * matrix.scales[:, None]).T + bias
         above = (Linear.of(weight, bias, product, floor)(rows) - exact).norm()
         symmetric = (Linear.of(weight, bias, product)(quantize(x)) - exact).norm()
         assert above < 0.6 * symmetric
@@ -148,43 +164,42 @@ class TestChoiceOfProduct:
     """Integers where the processor, PyTorch and the environment allow it, floats everywhere else."""
 
     @NEEDS_VNNI
-    def test_integers_where_they_are_exact(self) -> None:
+    def test_8_bits_with_vnni(self) -> None:
         assert find_product() is IntegerProduct
 
-    def test_floats_where_onednn_is_kept_from_using_vnni(self) -> None:
+    @pytest.mark.skipif(SevenBitProduct not in PRODUCTS, reason="needs an x86 processor with AVX2")
+    @pytest.mark.parametrize("isa", ["AVX2", "AVX512_CORE"])
+    def test_7_bits_where_onednn_is_kept_from_using_vnni(self, isa: str) -> None:
         code = "from linda.engines.linear import find_product; print(find_product().__name__)"
-        for isa in ("AVX2", "AVX512_CORE"):
-            done = subprocess.run(
-                [sys.executable, "-c", code],
-                env={**os.environ, "ONEDNN_MAX_CPU_ISA": isa},
-                stdout=subprocess.PIPE,
-                text=True,
-                check=True,
-            )
-            assert done.stdout == "FloatProduct\n"
+        environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": isa}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True, check=True
+        )
+        assert done.stdout == "SevenBitProduct\n"
 
     @pytest.mark.parametrize(
         "capabilities",
-        [{"architecture": "x86_64", "avx2": True}, {"architecture": "aarch64", "neon": True, "dot": True}, {}],
-        ids=["x86 without VNNI", "aarch64", "unknown"],
+        [{"architecture": "aarch64", "neon": True, "dot": True}, {"architecture": "x86_64", "avx": True}, {}],
+        ids=["aarch64", "x86 without AVX2", "unknown"],
     )
     def test_floats_on_other_processors(self, capabilities: dict, monkeypatch: pytest.MonkeyPatch) -> None:
-        expected = self.texts()
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
-        assert find_product() is FloatProduct
-        assert self.texts() == expected
+        self.check_floats()
 
     def test_floats_without_onednn_as_on_apple_silicon(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        expected = self.texts()
         monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
-        assert find_product() is FloatProduct
-        assert self.texts() == expected
+        self.check_floats()
 
-    def texts(self) -> list[list[list[int]]]:
-        """Of an engine that is chosen and made anew."""
+    def check_floats(self) -> None:
+        """They are chosen, and write what 8-bit integers write, where these are exact."""
         model = build(bart, ending=5.0)
+        assert find_product() is FloatProduct
         assert choose("auto", base_of(model), CPU) == "int8"
-        return ids_of(int8(model).decode(*rows(8), Decoding(n=2), [0] * 8))
+        given, expected = (
+            ids_of(int8(model, product).decode(*rows(8), Decoding(n=2), [0] * 8))
+            for product in (None, IntegerProduct if IntegerProduct in PRODUCTS else FloatProduct)
+        )
+        assert given == expected
 
 
 def test_weights_that_were_stored_in_8_bits_keep_their_numbers() -> None:

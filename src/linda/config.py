@@ -14,12 +14,15 @@ from linda.files.jsonfile import read_json_object
 _LARGEST_SIZE = 10**6
 _LARGEST_NUMBER = 10**6
 
+MIXINGS = ("states", "attention")
+
 
 @dataclass
 class LindaConfig:
     """Defaults are the paper's (§4)."""
 
     base: dict[str, Any]  # the configuration of the encoder-decoder, as `transformers` writes it
+    mixing: str = "states"  # how two texts are mixed: by adding states (Eq. 4), or by attention
     mask_token: str = "<mask>"
     mask_probability: float = 0.1  # of each whitespace word, drawn afresh every time a sentence is seen
     norm_penalty: float = 0.001  # λ of Eq. 6
@@ -39,6 +42,8 @@ class LindaConfig:
         checked_text(self.mask_token, "mask_token")
         if not isinstance(self.mirrored, bool):
             raise LindaError(f"mirrored is {shortened(self.mirrored)}; it must be true or false")
+        if self.mixing not in MIXINGS:
+            raise LindaError(f"mixing is {shortened(self.mixing)}; it must be one of {', '.join(MIXINGS)}")
         checked_number(self.mask_probability, "mask_probability", 0, 1)
         for name in ("norm_penalty", "noise", "middle_noise", "middle_gain"):
             checked_number(getattr(self, name), name, 0, _LARGEST_NUMBER)

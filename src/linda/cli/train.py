@@ -24,6 +24,9 @@ _HELP = {
     "weight_decay": "AdamW's.",
     "clip": "Largest norm of the gradient; 0 clips nothing.",
     "dropout": "In place of the base's own.",
+    "mixing": "states: add the states of both texts (the paper); attention: let the decoder read both.",
+    "pair_share": "With --middles: share of minibatches from CORPUS, with the paper's objective.",
+    "ends": "With --middles: share of pairs that also get a copy of one text as a target.",
     "mask_probability": "Share of words that are masked.",
     "norm_penalty": "λ: weight of the states' squared norms.",
     "noise": "Standard deviation of the noise on the states.",
@@ -45,7 +48,7 @@ def _with_setting_options(function: Any) -> Any:
     """One option per field of TrainingSettings. The types stand here so that --help need not import torch."""
     whole = {"hold_out", "steps", "pairs", "accumulate", "warmup", "max_length", "window", "seed", "softmax_sample"}
     whole |= {"validate_every", "checkpoint_every"}
-    words = {"validation", "base", "precision"}
+    words = {"validation", "base", "precision", "mixing"}
     for name, text in reversed(_HELP.items()):
         kind: Any = int if name in whole else str if name in words else bool if name == "mirrored" else float
         flag = "--" + name.replace("_", "-")
@@ -63,6 +66,7 @@ def _with_setting_options(function: Any) -> Any:
     show_default=True,
     help="paper: BART-large with the paper's every hyperparameter; small: the embedded model's.",
 )
+@click.option("--middles", multiple=True, help="Folder of middles to learn from (`linda middles make`); repeatable.")
 @click.option("--resume", is_flag=True, help="Go on from the last checkpoint, with the settings it was begun with.")
 @click.option("--no-calibration", is_flag=True, help="Leave the map from ratio asked for to ratio mixed as it is.")
 @click.option("--tensorboard", is_flag=True, help="Log for TensorBoard too (pip install 'linda[tensorboard]').")
@@ -72,6 +76,7 @@ def command(
     corpus: tuple[str, ...],
     output: Path,
     preset: str,
+    middles: tuple[str, ...],
     resume: bool,
     no_calibration: bool,
     tensorboard: bool,
@@ -87,6 +92,7 @@ def command(
     \b
     linda train wiki.txt.xz reviews.txt.gz=0.2 --base Helsinki-NLP/opus-mt-fr-en --output my-model
     linda train wiki.txt.xz --preset paper --output linda-bart-large
+    linda train --middles middles --mixing attention --base my-model --output my-model-2
     accelerate launch --multi-gpu -m linda train wiki.txt.xz --preset paper --output linda-bart-large
     torchrun --nproc-per-node 2 -m linda train wiki.txt.xz --base my-base --output my-model  (two CPU processes)
 
@@ -97,15 +103,22 @@ def command(
     from linda.training import PRESETS, resumed_settings, train
 
     asked = {name: value for name, value in given.items() if value is not None}
+    if middles:
+        asked.setdefault("mixing", "attention")
     if resume:
-        if corpus or set(asked) - {"steps"}:
-            names = ", ".join(["CORPUS"] * bool(corpus) + sorted(set(asked) - {"steps"}))
+        if corpus or middles or set(asked) - {"steps"}:
+            names = ", ".join(["CORPUS"] * bool(corpus) + ["middles"] * bool(middles) + sorted(set(asked) - {"steps"}))
             raise LindaError(f"--resume keeps the settings of the run; only --steps may change, not {names}")
         settings = resumed_settings(output, asked.get("steps"))
     else:
-        settings = replace(PRESETS[preset], corpus=corpus, **asked)
+        settings = replace(PRESETS[preset], corpus=corpus, middles=middles, **asked)
     model = train(
         settings, output, resume=resume, tensorboard=tensorboard, calibration=not no_calibration, engine=engine
     )
-    if not no_calibration and model.config.calibration == RAW and os.environ.get("RANK", "0") == "0":
+    if (
+        settings.corpus
+        and not no_calibration
+        and model.config.calibration == RAW
+        and os.environ.get("RANK", "0") == "0"
+    ):
         click.echo("linda: no held-out sentences to calibrate on; see `linda calibrate`", err=True)

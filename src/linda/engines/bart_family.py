@@ -202,7 +202,7 @@ class Network:
             for number in range(base["decoder_layers"])
         ]
         self.norm = decoder.norm_if_any("layer_norm")
-        self._output_matrix = Matrix.of(whole["lm_head.weight"])  # (V, d)
+        self._output_matrix = Matrix.of(whole["lm_head.weight"], product.largest_weight)  # (V, d)
         self._output_bias = whole["final_logits_bias"][0].clone()  # (V,)
         self._product = product
         self.vocabulary_size = len(self._output_bias)

@@ -1,14 +1,17 @@
 """Linear layers over 8-bit integers, on any CPU.
 
-A layer is an integer product Q·q, scaled (`quantized.py`). There are two ways to compute the product:
+A layer is an integer product Q·q, scaled (`quantized.py`). There are three ways to compute the product:
 
-- `IntegerProduct`: the integer kernel of oneDNN, which is part of PyTorch. It needs a processor with 8-bit dot products
-  (VNNI, AMX). On others, oneDNN adds pairs of products in 16 bits, which saturate: the results are wrong.
-- `FloatProduct`: a product of 32-bit floats that hold the same integers. Floats hold integers up to 2²⁴ exactly, and
-  the sums of real weights and activations stay far below that. So it gives the same bits as the integer kernel, in any
-  order of summation: a row does not depend on the other rows of a batch, and a text not on the processor's kernels.
+- `IntegerProduct`: the integer kernel of oneDNN, which is part of PyTorch. It needs an x86 processor with 8-bit dot
+  products (VNNI, AMX). On others oneDNN adds pairs of products in 16 bits, which saturate: the results are wrong.
+- `SevenBitProduct`: the same kernel with weights from −64 to 64, so that pairs of products fit 16 bits. For x86
+  processors without VNNI (AVX2): about twice as fast as 32-bit floats, and a little less exact than 8 bits.
+- `FloatProduct`: a product of 32-bit floats that hold the 8-bit integers, on any processor. Floats hold integers up to
+  2²⁴ exactly, and the sums of real weights and activations stay far below that. So it gives the same bits as
+  `IntegerProduct`, in any order of summation.
 
-`find_product` chooses the fastest that is exact on this machine.
+All are exact sums of integers: what a row becomes does not depend on the other rows of its batch. `find_product`
+chooses the fastest that is exact on this machine.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ _ONE = torch.tensor(1.0)
 class Product(Protocol):
     """s ∘ (Q·q) for rows q of 8-bit integers."""
 
+    largest_weight: int  # the numbers of Q lie between this and its negative
+
     def __init__(self, matrix: Matrix) -> None: ...
 
     def __call__(self, rows: Rows) -> Tensor:
@@ -36,6 +41,9 @@ class Product(Protocol):
 
 class IntegerProduct:
     """Products by oneDNN's integer kernel."""
+
+    features: tuple[str, ...] = ("avx512_vnni", "avx_vnni", "amx_int8")  # of a processor; one is enough
+    largest_weight = 127
 
     def __init__(self, matrix: Matrix) -> None:
         self._packed = torch.ops.onednn.qlinear_prepack(matrix.numbers, None)
@@ -71,16 +79,25 @@ class IntegerProduct:
         if not torch.backends.mkldnn.is_available() or not hasattr(torch.ops.onednn, "qlinear_pointwise"):
             return False
         capabilities = torch.cpu.get_capabilities()
-        if not any(capabilities.get(name) for name in ("avx512_vnni", "avx_vnni", "amx_int8")):
+        if not any(capabilities.get(name) for name in cls.features):
             return False
         size = 64
         rows = Rows(torch.full((1, size), 255, dtype=torch.uint8), torch.ones(1, 1), 0)
-        matrix = Matrix(torch.full((1, size), 127, dtype=torch.int8), torch.ones(1))
-        return cls(matrix)(rows).item() == 255 * 127 * size
+        matrix = Matrix(torch.full((1, size), cls.largest_weight, dtype=torch.int8), torch.ones(1))
+        return cls(matrix)(rows).item() == 255 * cls.largest_weight * size
+
+
+class SevenBitProduct(IntegerProduct):
+    """The same with weights of 7 bits."""
+
+    features = ("avx2",)
+    largest_weight = 64  # two products of 255 · 64 are still below 2¹⁵
 
 
 class FloatProduct:
     """The same products by 32-bit floats, on any processor."""
+
+    largest_weight = 127
 
     def __init__(self, matrix: Matrix) -> None:
         self._numbers = matrix.numbers.float().t()
@@ -91,7 +108,9 @@ class FloatProduct:
 
 
 def find_product() -> type[Product]:
-    return IntegerProduct if IntegerProduct.is_exact() else FloatProduct
+    """The fastest product that is exact on this machine."""
+    kernels: tuple[type[IntegerProduct], ...] = (IntegerProduct, SevenBitProduct)
+    return next((kernel for kernel in kernels if kernel.is_exact()), FloatProduct)
 
 
 def _few_sizes(count: int) -> int:
@@ -127,7 +146,7 @@ class Linear:
         Example:
             Linear.of(torch.randn(3, 5), torch.zeros(3), find_product())(quantize(torch.randn(2, 5)))  # (2, 3)
         """
-        matrix = Matrix.of(weight)
+        matrix = Matrix.of(weight, product.largest_weight)
         return cls(matrix, bias.detach().float() + floor * matrix.row_sums(), product)
 
     @property

@@ -1,6 +1,6 @@
 """Numbers in 8 bits: what the linear layers of the int8 engine (`linear.py`) compute with.
 
-A matrix W (out × in) becomes whole numbers from −127 to 127 with one scale per output, a row x of activations the same
+A matrix W (out × in) becomes integers from −127 to 127 with one scale per output, a row x of activations the same
 with one scale of its own, found when it comes:
 
     W ≈ diag(s)·Q,  s = max|Wᵢ| / 127;      x ≈ r·q,  r = max|x| / 127;      W·x + b ≈ r·(s ∘ (Q·q)) + b.
@@ -60,9 +60,10 @@ class Matrix(NamedTuple):
     scales: Tensor  # (out,)
 
     @classmethod
-    def of(cls, weight: Tensor) -> Matrix:
+    def of(cls, weight: Tensor, largest: int = _LARGEST) -> Matrix:
+        """weight (out, in) in integers from −largest to largest."""
         weight = weight.detach().float()
-        scales = weight.abs().amax(dim=1).div_(_LARGEST).clamp_min_(_SMALLEST)
+        scales = weight.abs().amax(dim=1).div_(largest).clamp_min_(_SMALLEST)
         return cls((weight / scales[:, None]).round_().to(torch.int8), scales)
 
     def select(self, rows: Tensor) -> Matrix:

@@ -26,9 +26,12 @@ _SHORT, _LONG = 16, 32
 
 
 class Kind(Enum):
-    """How a text is written: at an end (or the paper's way), between them, or there of texts with rare characters."""
+    """How a text is written: at an end (or the paper's way), between them, or there of texts with rare characters.
 
-    END, BETWEEN, BETWEEN_WITH_BYTES = range(3)
+    A model that mixes by attention chooses a crossover between the ends, where there is one.
+    """
+
+    END, BETWEEN, BETWEEN_WITH_BYTES, CROSSED = range(4)
 
 
 def kind_of(alpha: float, a: str, b: str, pieces: set[int], byte_pieces: Collection[int]) -> Kind:

@@ -14,7 +14,7 @@ The text is put together from the two texts themselves, so that nothing is lost 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from torch import Tensor
@@ -23,17 +23,19 @@ from linda.crossovers import Crossover, CrossoverSearch, CutText, SeamScores
 from linda.crossovers.cuts import running_total
 from linda.crossovers.search import FloatArray
 from linda.engines import Engine
+from linda.engines.decoding import Decoding
 from linda.model.attention_mixing import Mixture
 from linda.model.tokens import Tokens
 
-_READ_IN_FULL = 6  # crossovers of a row
+PATHS = 6  # crossovers of a row that are read in full
+_DRAWN_FROM = 48  # crossovers that a sample is drawn from
 
 
 class CrossedPair:
     """Two texts, cut, with the tokens of every chunk."""
 
-    def __init__(self, a: str, b: str, alpha: float, tokens: Tokens) -> None:
-        self.alpha = alpha
+    def __init__(self, a: str, b: str, alpha: float, tokens: Tokens, seed: int = 0) -> None:
+        self.alpha, self.seed = alpha, seed
         self.texts = CutText(a, b), CutText(b, a)
         self.chunks = tuple(tokens.by_chunk(text.text, text.ends) for text in self.texts)
         self.wanted = sorted({token for text in self.chunks for chunk in text for token in chunk} | {tokens.end})
@@ -86,52 +88,78 @@ class CrossedPair:
         return CrossoverSearch(*self.texts, scores), scores
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A text between two texts, and the log-likelihood that the decoder gives it, less penalties."""
-
-    text: str
-    score: float
-
-
-def cross(engine: Engine, mixture: Mixture, pairs: Sequence[CrossedPair], count: int) -> list[list[Candidate]]:
-    """The best crossovers of each pair, best first.
+def cross(engine: Engine, mixture: Mixture, pairs: Sequence[CrossedPair], decoding: Decoding) -> list[list[str]]:
+    """The best crossovers of each pair, or a sample of good ones.
 
     Args:
         engine: reads.
-        mixture: of each pair, (B, …).
+        mixture: of the B pairs.
         pairs: B of them.
-        count: how many crossovers are wanted per pair.
+        decoding: how many are wanted (`n`), and whether they are drawn (`sample`, with temperature, top-k and top-p)
+            or the best, best first.
 
     Returns:
-        At most `count` per pair; none where the texts are too short or too much alike.
+        At most `n` different texts per pair; none where the two texts are too short or too much alike.
     """
     read = engine.read(
         mixture.states, mixture.mask, [pair.sequences for pair in pairs], [pair.wanted for pair in pairs], mixture.prior
     )
+    count = _DRAWN_FROM if decoding.sample else max(decoding.n, PATHS)
     shortlists = []
     for pair, (read_a, read_b) in zip(pairs, read, strict=True):
         search, scores = pair.search(read_a, read_b)
-        found = search.best(pair.alpha, max(count, _READ_IN_FULL))
-        shortlists.append([(crossover, scores.worth(crossover)) for crossover in found])
-    rows = [row for row, found in enumerate(shortlists) if found]
+        shortlists.append((search.best(pair.alpha, count), scores))
+    if decoding.sample:
+        chosen = [_drawn(found, pair.seed, decoding) for (found, _), pair in zip(shortlists, pairs, strict=True)]
+    else:
+        chosen = _read_in_full(engine, mixture, pairs, shortlists)
+    return [
+        [crossover.text(*pair.texts) for crossover in found[: decoding.n]]
+        for found, pair in zip(chosen, pairs, strict=True)
+    ]
+
+
+def _read_in_full(
+    engine: Engine,
+    mixture: Mixture,
+    pairs: Sequence[CrossedPair],
+    shortlists: Sequence[tuple[list[Crossover], SeamScores]],
+) -> list[list[Crossover]]:
+    """The crossovers of each short list, scored by what the decoder says along each of them, best first."""
+    rows = [row for row, (found, _) in enumerate(shortlists) if found]
+    ordered: list[list[Crossover]] = [[] for _ in pairs]
     if not rows:
-        return [[] for _ in pairs]
-    sequences = [[pairs[row].sequence(crossover) for crossover, _ in shortlists[row]] for row in rows]
-    in_full = engine.read(
+        return ordered
+    sequences = [[pairs[row].sequence(crossover) for crossover in shortlists[row][0]] for row in rows]
+    read = engine.read(
         mixture.states[rows],
         mixture.mask[rows],
         sequences,
         [pairs[row].wanted for row in rows],
         None if mixture.prior is None else mixture.prior[rows],
     )
-    results: list[list[Candidate]] = [[] for _ in pairs]
-    for row, read_row, row_sequences in zip(rows, in_full, sequences, strict=True):
-        pair = pairs[row]
+    for row, read_row, row_sequences in zip(rows, read, sequences, strict=True):
+        found, scores = shortlists[row]
         exact = [
-            replace(crossover, score=crossover.score - approximate + pair.log_likelihood(sequence, log_p))
-            for (crossover, approximate), sequence, log_p in zip(shortlists[row], row_sequences, read_row, strict=True)
+            replace(crossover, score=crossover.score - scores.worth(crossover) + likelihood)
+            for crossover, likelihood in zip(
+                found, map(pairs[row].log_likelihood, row_sequences, read_row), strict=True
+            )
         ]
-        exact.sort(key=lambda crossover: -crossover.score)
-        results[row] = [Candidate(crossover.text(*pair.texts), crossover.score) for crossover in exact[:count]]
-    return results
+        ordered[row] = sorted(exact, key=lambda crossover: -crossover.score)
+    return ordered
+
+
+def _drawn(found: list[Crossover], seed: int, decoding: Decoding) -> list[Crossover]:
+    """A sample without replacement, in the order in which it is drawn: the first one is the same whatever n."""
+    if not found:
+        return []
+    scores = np.array([crossover.score for crossover in found[: decoding.top_k or None]]) / decoding.temperature
+    weights = np.exp(scores - scores.max())
+    weights /= weights.sum()
+    weights[np.concatenate([[0.0], np.cumsum(weights)[:-1]]) >= decoding.top_p] = 0.0
+    random = np.random.default_rng(seed)
+    # The largest of log w + Gumbel noise is a draw by w; the order of all is a sample without replacement.
+    with np.errstate(divide="ignore"):
+        keys = np.log(weights) + random.gumbel(size=len(weights))
+    return [found[i] for i in np.argsort(-keys, kind="stable") if weights[i] > 0]

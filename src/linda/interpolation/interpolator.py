@@ -29,11 +29,13 @@ from linda.engines.decoding import Decoding
 from linda.errors import MOST_SEED, LindaError, checked_integer, checked_ratio, checked_text
 from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, kind_of, lengthened, without_broken
 from linda.interpolation.calibration import calibrated
+from linda.interpolation.crossing import PATHS, CrossedPair, cross
 from linda.interpolation.longtext import pair_sentences, split_to_window
 from linda.interpolation.memory import give_back
 from linda.model import LengthConverter, mixed_lengths
+from linda.model.attention_mixing import AttentionMixing, Mixture
 from linda.model.batching import batches, padded
-from linda.model.checkpoint import load_config, load_converter, model_folder
+from linda.model.checkpoint import load_attention_mixing, load_config, load_converter, model_folder
 from linda.model.pretrained import find_device
 from linda.model.tokens import Tokens
 
@@ -55,16 +57,24 @@ class Interpolator:
     """Writes the text between two texts: a trained model's settings, tokens and length converter, and an engine that
     computes its encoder and decoder."""
 
-    def __init__(self, config: LindaConfig, tokens: Tokens, converter: LengthConverter, engine: Engine) -> None:
+    def __init__(
+        self,
+        config: LindaConfig,
+        tokens: Tokens,
+        converter: LengthConverter,
+        engine: Engine,
+        attention_mixing: AttentionMixing | None = None,
+    ) -> None:
         self.config = config
         self.tokens = tokens
         self.converter = converter
         self.engine = engine
+        self.attention_mixing = attention_mixing
 
     @classmethod
     def of(cls, model: LindaModel, engine: str = "auto") -> Interpolator:
         """Over a model in memory."""
-        return cls(model.config, Tokens.of(model), model.converter, engines.load(engine, model))
+        return cls(model.config, Tokens.of(model), model.converter, engines.load(engine, model), model.attention_mixing)
 
     @classmethod
     def from_pretrained(
@@ -85,7 +95,14 @@ class Interpolator:
         place = find_device(device)
         tokens = Tokens.from_folder(folder, config.base["vocab_size"])
         chosen = engines.load_folder(engine, folder, config, place, precision)
-        return cls(config, tokens, load_converter(folder).to(place), chosen)
+        mixing = load_attention_mixing(folder, config)
+        return cls(
+            config,
+            tokens,
+            load_converter(folder).to(place),
+            chosen,
+            None if mixing is None else mixing.to(place),
+        )
 
     @overload
     def mix(self, a: str, b: str, alpha: float = ..., *, n: Literal[1] = ..., **settings: Any) -> str: ...
@@ -123,11 +140,13 @@ class Interpolator:
         """The text between a and b, of which `alpha` is a's share: 1 gives a, 0 gives b.
 
         Two strings give a string, two lists a list, with one ratio for all or one per pair; with n > 1 each result
-        is a list of n candidates. `raw` mixes by `alpha` itself, uncalibrated, as the paper does. Between the ends,
-        the likeliest beam that copies neither a nor b is taken, where there is one, and no run of three pieces comes
-        twice; `copies` takes the likeliest of all (the paper's way, and so the default where `raw` is set). `seed`
-        matters to sampling only. `batch_tokens` bounds the memory and never changes a text; the engine knows a good
-        number. `decoding` takes every field of `engines.decoding.Decoding`: beams, sample, temperature, top_p, top_k …
+        is a list of n candidates. A model that mixes by attention gives a or b itself at the ends; between them the
+        decoder scores all crossovers of a and b, and the best is taken. Any other model, and texts that have no
+        crossover, go through beam search: the likeliest beam that copies neither a nor b, without a run of three
+        pieces twice. `copies` takes the likeliest beam of all. `raw` is the paper's way: states are added, by `alpha`
+        itself, uncalibrated, and copies may come out. `seed` matters to sampling only. `batch_tokens` bounds the memory
+        and never changes a text; the engine knows a good number. `decoding` takes every field of
+        `engines.decoding.Decoding`: beams, sample, temperature, top_p, top_k …
         """
         settings: dict[str, Any] = {"n": n, "raw": raw, "copies": copies, "batch_tokens": batch_tokens, **decoding}
         if isinstance(a, str) and isinstance(b, str):
@@ -164,15 +183,27 @@ class Interpolator:
         window, ids = self.config.window, self.tokens.ids
         ids_a, ids_b = ids(a), ids(b)
         kind = Kind.END if copies else kind_of(alpha, a, b, {*ids_a, *ids_b}, self.tokens.bytes)
+        by_attention = self.attention_mixing is not None and not raw
         if len(ids_a) <= window and len(ids_b) <= window:
             unwanted = () if kind == Kind.END else (a, b)
-            yield _Job(ids_a, ids_b, mixed, seed, gap="", ends_row=True, kind=kind, unwanted=unwanted)
+            yield _Job((a, b), ids_a, ids_b, mixed, seed, "", True, kind, by_attention, copies, unwanted)
             return
         sentences_a, sentences_b = (split_to_window(text, lambda part: len(ids(part)), window) for text in (a, b))
         [count] = _mixed_lengths([len(sentences_a)], [len(sentences_b)], [alpha])
         parts = pair_sentences(sentences_a, sentences_b, count, alpha)
         for j, (part, part_seed) in enumerate(zip(parts, row_seeds(seed), strict=False)):
-            yield _Job(ids(part.a), ids(part.b), mixed, part_seed, part.gap, j == count - 1, kind)
+            yield _Job(
+                (part.a, part.b),
+                ids(part.a),
+                ids(part.b),
+                mixed,
+                part_seed,
+                part.gap,
+                j == count - 1,
+                kind,
+                by_attention,
+                copies,
+            )
 
     def _stream(
         self,
@@ -210,34 +241,88 @@ class Interpolator:
             [len(job.a) for job in jobs], [len(job.b) for job in jobs], [job.alpha for job in jobs]
         )
         written: list[list[str]] = [[] for _ in jobs]
+        self._cross(jobs, states, written, decoding, batch_tokens, on_progress)
         for kind, settings in decoding_by_kind(decoding, self.tokens.bytes).items():
-            places = [i for i, job in enumerate(jobs) if job.kind == kind]
-            for group in batches([lengths[i] for i in places], batch_tokens, decoding.paths):
-                batch = [places[i] for i in group]
-                rows = [jobs[i] for i in batch]
-                alpha = torch.tensor([row.alpha for row in rows], dtype=torch.float64, device=self.engine.device)
-                states_a, mask_a = padded([states[row.a] for row in rows])
-                states_b, mask_b = padded([states[row.b] for row in rows])
-                mixed, mask = self.converter.mix(states_a, mask_a, states_b, mask_b, alpha)
-                if kind != Kind.END:
-                    mixed = lengthened(mixed, mask, alpha, self.config.middle_gain)
-                pieces = [{*row.a, *row.b} for row in rows]
-                hypotheses = self.engine.decode(mixed, mask, settings, [row.seed for row in rows], pieces)
-                for i, found in zip(batch, hypotheses, strict=True):
-                    texts = self.tokens.texts([hypothesis.ids for hypothesis in found])
-                    if kind != Kind.END:
-                        # Stable: likelier texts come first, copies and broken characters after all others.
-                        texts.sort(key=lambda text: is_unwanted(text, jobs[i].unwanted))
-                        texts = [without_broken(text) for text in texts]
-                    written[i] = texts[: decoding.n]
-                on_progress(sum(row.ends_row for row in rows))
+            for by_attention in (False, True):
+                places = [
+                    i
+                    for i, job in enumerate(jobs)
+                    if job.kind == kind and job.by_attention == by_attention and len(written[i]) < decoding.n
+                ]
+                for group in batches([lengths[i] for i in places], batch_tokens, decoding.paths):
+                    batch = [places[i] for i in group]
+                    rows = [jobs[i] for i in batch]
+                    mixture = self._mixture(rows, states, by_attention, kind)
+                    hypotheses = self.engine.decode(
+                        mixture.states,
+                        mixture.mask,
+                        settings,
+                        [row.seed for row in rows],
+                        [{*row.a, *row.b} for row in rows],
+                        mixture.prior,
+                        mixture.lengths.tolist(),
+                    )
+                    for i, found in zip(batch, hypotheses, strict=True):
+                        texts = self.tokens.texts([hypothesis.ids for hypothesis in found])
+                        if kind != Kind.END:
+                            # Stable: likelier texts come first, copies and broken characters after all others.
+                            texts.sort(key=lambda text: is_unwanted(text, jobs[i].unwanted))
+                            texts = [without_broken(text) for text in texts]
+                        more = [text for text in texts if text not in written[i]] or texts
+                        written[i] = [*written[i], *more][: decoding.n]
+                        written[i] += written[i][-1:] * (decoding.n - len(written[i]))
+                    on_progress(sum(row.ends_row for row in rows))
         return written
+
+    def _cross(
+        self,
+        jobs: list[_Job],
+        states: dict[Ids, Tensor],
+        written: list[list[str]],
+        decoding: Decoding,
+        batch_tokens: int,
+        on_progress: Callable[[int], object],
+    ) -> None:
+        """Fills in what needs no writing: at an end the text itself, between the ends the best crossovers."""
+        crossed: dict[int, CrossedPair] = {}
+        for i, job in enumerate(jobs):
+            if not job.by_attention or job.copies:
+                continue
+            if job.kind == Kind.END:
+                if decoding.n == 1:
+                    written[i] = [job.texts[0] if job.alpha >= 0.5 else job.texts[1]]
+                    on_progress(job.ends_row)
+            elif (pair := CrossedPair(*job.texts, job.alpha, self.tokens, job.seed)).can_be_cut:
+                crossed[i] = pair
+        places = list(crossed)
+        lengths = [max(len(jobs[i].a), len(jobs[i].b)) for i in places]
+        for group in batches(lengths, batch_tokens, PATHS):
+            batch = [places[i] for i in group]
+            mixture = self._mixture([jobs[i] for i in batch], states, True, Kind.CROSSED)
+            found = cross(self.engine, mixture, [crossed[i] for i in batch], decoding)
+            for i, texts in zip(batch, found, strict=True):
+                written[i] = texts
+                if len(texts) == decoding.n:
+                    on_progress(jobs[i].ends_row)
+
+    def _mixture(self, rows: list[_Job], states: dict[Ids, Tensor], by_attention: bool, kind: Kind) -> Mixture:
+        alpha = torch.tensor([row.alpha for row in rows], dtype=torch.float64, device=self.engine.device)
+        states_a, mask_a = padded([states[row.a] for row in rows])
+        states_b, mask_b = padded([states[row.b] for row in rows])
+        if by_attention:
+            assert self.attention_mixing is not None
+            return self.attention_mixing.mix(states_a, mask_a, states_b, mask_b, alpha)
+        mixed, mask = self.converter.mix(states_a, mask_a, states_b, mask_b, alpha)
+        if kind != Kind.END:
+            mixed = lengthened(mixed, mask, alpha, self.config.middle_gain)
+        return Mixture(mixed, mask, mask.sum(dim=1))
 
 
 @dataclass(frozen=True)
 class _Job:
     """A pair of texts that both fit the window; a long row is several, one after the other."""
 
+    texts: tuple[str, str]
     a: Ids
     b: Ids
     alpha: float  # the ratio mixed
@@ -245,6 +330,8 @@ class _Job:
     gap: str  # what follows the text in its row
     ends_row: bool
     kind: Kind
+    by_attention: bool  # whether the decoder reads both texts
+    copies: bool  # whether the likeliest beam is wanted, whatever it is
     unwanted: tuple[str, ...] = ()  # texts that must not come out again if there is another
 
 

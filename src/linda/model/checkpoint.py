@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from linda.model.attention_mixing import AttentionMixing
     from linda.model.length_converter import LengthConverter
 
 EMBEDDED = Path(__file__).parents[1] / "embedded"
@@ -57,6 +58,17 @@ def load_converter(folder: Path) -> LengthConverter:
     if not 1e-3 < sigma < 1e3:
         raise LindaError(f"{folder / WEIGHTS_FILE}: the length converter's sigma is {sigma:g}; fetch the model anew")
     return converter
+
+
+def load_attention_mixing(folder: Path, config: LindaConfig) -> AttentionMixing | None:
+    """What mixing by attention adds; None for a model that adds states only."""
+    if config.mixing != "attention":
+        return None
+    from linda.model.attention_mixing import AttentionMixing
+
+    mixing = AttentionMixing(config.base["d_model"])
+    _fill(mixing, folder, "attention_mixing.")
+    return mixing
 
 
 def _fill(module: nn.Module, folder: Path, prefix: str) -> None:

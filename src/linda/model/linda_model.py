@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from linda.config import LindaConfig
 from linda.errors import LindaError
 from linda.model import checkpoint
+from linda.model.attention_mixing import AttentionMixing
 from linda.model.length_converter import LengthConverter
 from linda.model.loss import IGNORED, LindaOutput, StateNorms, linda_loss
 from linda.model.pretrained import SEQ2SEQ, load_pretrained
@@ -47,6 +48,15 @@ class LindaModel(nn.Module):
         self.seq2seq = seq2seq
         self.tokenizer = tokenizer
         self.converter = LengthConverter()
+        self.attention_mixing: AttentionMixing | None = None
+        if config.mixing == "attention":
+            self.mix_by_attention()
+
+    def mix_by_attention(self) -> None:
+        """Lets the decoder read both texts (`attention_mixing`); the paper's way of mixing stays."""
+        self.config.mixing = "attention"
+        if self.attention_mixing is None:
+            self.attention_mixing = AttentionMixing(self.config.base["d_model"]).to(self.device)
 
     @classmethod
     def from_seq2seq(cls, base: str | Path, **settings: Any) -> LindaModel:
@@ -71,6 +81,7 @@ class LindaModel(nn.Module):
         config = checkpoint.load_config(folder)
         model = cls(config, checkpoint.load_seq2seq(folder, config), checkpoint.load_tokenizer(folder))
         model.converter = checkpoint.load_converter(folder)
+        model.attention_mixing = checkpoint.load_attention_mixing(folder, config)
         return model.to(device=device, dtype=dtype).eval()
 
     def save_pretrained(self, folder: str | Path, bits: int = 32) -> None:
@@ -105,11 +116,29 @@ class LindaModel(nn.Module):
         encoder = self.seq2seq.get_encoder()
         return encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
 
-    def log_likelihood(self, mixed: Tensor, mask: Tensor, targets: Tensor, sample: PieceSample | None = None) -> Tensor:
-        """log p(y | xᵃ, xᵇ, α): the sum over tokens. Targets (B, T), padded with IGNORED → (B,).
+    def log_likelihood(
+        self,
+        mixed: Tensor,
+        mask: Tensor,
+        targets: Tensor,
+        sample: PieceSample | None = None,
+        prior: Tensor | None = None,
+    ) -> Tensor:
+        """log p(y | xᵃ, xᵇ, α): the sum over tokens.
 
-        With a sample of the vocabulary, an estimate.
+        Args:
+            mixed: what the decoder attends to, (B, S, d).
+            mask: 1 where a state is real, (B, S).
+            targets: (B, T), padded with IGNORED.
+            sample: of the vocabulary: gives an estimate.
+            prior: is added to the attention scores of the states, (B, S).
+
+        Returns:
+            (B,)
         """
+        if prior is not None:
+            # A mask of four dimensions is added to the scores as it is.
+            mask = prior.masked_fill(mask == 0, -torch.inf).to(mixed.dtype)[:, None, None]  # (B, 1, 1, S)
         inputs = {
             "encoder_outputs": as_encoder_output(mixed),
             "attention_mask": mask,
@@ -126,7 +155,47 @@ class LindaModel(nn.Module):
         losses = F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction="none")
         return -losses.view_as(targets).sum(1)
 
-    def forward(
+    def forward(self, **batch: Any) -> LindaOutput:
+        """The loss of a minibatch of pairs (`pair_loss`) or, where it has `targets`, of middles (`middle_loss`)."""
+        return self.middle_loss(**batch) if "targets" in batch else self.pair_loss(**batch)
+
+    def middle_loss(
+        self,
+        ids_a: Tensor,
+        mask_a: Tensor,
+        ids_b: Tensor,
+        mask_b: Tensor,
+        pair: Tensor,
+        targets: Tensor,
+        alpha: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> LindaOutput:
+        """−log p(y | xᵃ, xᵇ, α) of targets between two texts, mixed by attention.
+
+        Args:
+            ids_a, mask_a, ids_b, mask_b: P pairs of texts, (P, L).
+            pair: the pair of each target, (R,).
+            targets: (R, T), padded with IGNORED.
+            alpha: the share of a in each target, (R,).
+            generator: of the sampled softmax.
+        """
+        assert self.attention_mixing is not None
+        states_a, states_b = self.encode(ids_a, mask_a), self.encode(ids_b, mask_b)
+        norms = StateNorms.of(states_a, mask_a, states_b, mask_b)
+        mixture = self.attention_mixing.mix(states_a[pair], mask_a[pair], states_b[pair], mask_b[pair], alpha)
+        sample = self._piece_sample(targets, generator) if self.training else None
+        log_p = self.log_likelihood(mixture.states, mixture.mask, targets, sample, mixture.prior)
+        reconstruction = -log_p.mean()
+        penalty = norms.penalty(self.config.norm_penalty)
+        return LindaOutput(
+            loss=reconstruction + penalty,
+            reconstruction=reconstruction,
+            penalty=penalty,
+            loss_per_token=-log_p.detach().sum() / (targets != IGNORED).sum(),
+            state_norm=norms.mean,
+        )
+
+    def pair_loss(
         self,
         ids_a: Tensor,
         mask_a: Tensor,
@@ -149,7 +218,8 @@ class LindaModel(nn.Module):
         mixture_a = mixture_b = self.converter.mix(*first, *second, alpha)
         if self.config.mirrored:
             mixture_b = self.converter.mix(*second, *first, alpha)
-        sample = self._piece_sample(targets_a, targets_b, generator) if self.training else None
+        targets = torch.cat([targets_a.flatten(), targets_b.flatten()])
+        sample = self._piece_sample(targets, generator) if self.training else None
         return linda_loss(
             self.log_likelihood(*mixture_a, targets_a, sample),
             self.log_likelihood(*mixture_b, targets_b, sample),
@@ -173,9 +243,7 @@ class LindaModel(nn.Module):
         noise = torch.randn(states.shape, generator=generator, device=states.device, dtype=states.dtype)
         return states + scale * noise
 
-    def _piece_sample(
-        self, targets_a: Tensor, targets_b: Tensor, generator: torch.Generator | None
-    ) -> PieceSample | None:
+    def _piece_sample(self, targets: Tensor, generator: torch.Generator | None) -> PieceSample | None:
         size, vocabulary = self.config.softmax_sample, self.config.base["vocab_size"]
         if not 0 < size < vocabulary:
             return None
@@ -184,8 +252,7 @@ class LindaModel(nn.Module):
                 f"softmax_sample={size} does not work for {self.config.base['model_type']!r}: only the family of "
                 "BART and Marian computes its logits from a plain table of weights; give 0"
             )
-        own = torch.cat([targets_a.flatten(), targets_b.flatten()])
-        return PieceSample.draw(own[own != IGNORED], vocabulary, size, generator)
+        return PieceSample.draw(targets[targets != IGNORED], vocabulary, size, generator)
 
     def mix_texts(self, a: list[str], b: list[str], alpha: float | list[float]) -> tuple[Tensor, Tensor]:
         """Texts → mixed states and mask, (B, L̃, ·)."""

@@ -32,10 +32,10 @@ class LindaOutput:
     loss: Tensor  # Eq. 6: reconstruction + penalty
     reconstruction: Tensor  # Eq. 5
     penalty: Tensor  # λ/M ΣΣ‖h‖²
-    log_p_a: Tensor  # (B,) log p(xᵃ | xᵃ, xᵇ, α)
-    log_p_b: Tensor  # (B,) log p(xᵇ | xᵃ, xᵇ, α)
     loss_per_token: Tensor  # Eq. 5 divided by the tokens it sums over: the figure shown to people
     state_norm: Tensor  # mean ‖h‖ over real positions
+    log_p_a: Tensor | None = None  # (B,) log p(xᵃ | xᵃ, xᵇ, α); pairs only
+    log_p_b: Tensor | None = None  # (B,) log p(xᵇ | xᵃ, xᵇ, α); pairs only
 
 
 def draw_alpha(random: np.random.Generator, *, mirrored: bool, middle: float = 1.0) -> float:

@@ -3,6 +3,7 @@
 base        a translation model cut to a small English one, to start from
 settings    all that decides what a run computes, and the presets
 corpus      sentences become masked, paired minibatches
+middle_batches  middles (`linda middles make`) become minibatches
 loop        the updates
 validation  does the model interpolate, on text it has not seen?
 runstate    settings, log and checkpoints on disk

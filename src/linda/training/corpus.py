@@ -349,18 +349,18 @@ def _parted(group_a: list[Row], group_b: list[Row]) -> list[Row]:
 
 def collate(group_a: list[Row], group_b: list[Row], alpha: float, pad_id: int) -> PairBatch:
     """Two groups of M rows → one minibatch."""
-    ids_a, mask_a = _padded_ids([row.input_ids for row in group_a], pad_id)
-    ids_b, mask_b = _padded_ids([row.input_ids for row in group_b], pad_id)
+    ids_a, mask_a = padded_ids([row.input_ids for row in group_a], pad_id)
+    ids_b, mask_b = padded_ids([row.input_ids for row in group_b], pad_id)
     return PairBatch(
         ids_a,
         mask_a,
         ids_b,
         mask_b,
-        targets_a=_padded_ids([row.target_ids for row in group_a], IGNORED)[0],
-        targets_b=_padded_ids([row.target_ids for row in group_b], IGNORED)[0],
+        targets_a=padded_ids([row.target_ids for row in group_a], IGNORED)[0],
+        targets_b=padded_ids([row.target_ids for row in group_b], IGNORED)[0],
         alpha=torch.full((len(group_a),), alpha),
     )
 
 
-def _padded_ids(rows: list[list[int]], filler: int) -> tuple[Tensor, Tensor]:
+def padded_ids(rows: list[list[int]], filler: int) -> tuple[Tensor, Tensor]:
     return padded([torch.tensor(row) for row in rows], filler, narrowest=1)

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -32,12 +32,14 @@ from linda.measures.pairs import draw_pairs
 from linda.model import LindaModel
 from linda.model.checkpoint import check_can_save, model_folder
 from linda.model.pretrained import ModelKind, kind_of_model
-from linda.training.corpus import Corpus, PairBatch, PairSampler, read_sentences
+from linda.training.corpus import Corpus, PairBatch, PairSampler, Tokenizer, read_sentences
+from linda.training.middle_batches import MiddleBatch, MiddlePair, MiddleSampler, read_middles, shard_files
 from linda.training.runstate import RunFolder
 from linda.training.settings import TrainingSettings, learning_rate
-from linda.training.validation import validate
+from linda.training.validation import validate, validate_middles
 
 _VALIDATION_SENTENCES = 256  # half of them first texts, half second ones
+_VALIDATION_MIDDLES = 128  # pairs
 
 
 def train(
@@ -71,9 +73,11 @@ def train(
     from accelerate.utils import DistributedDataParallelKwargs
 
     check_can_save(output)
-    corpus = Corpus.parse(settings.corpus)
-    corpus.check_readable()
+    corpus = Corpus.parse(settings.corpus) if settings.corpus or not settings.middles else None
+    if corpus is not None:
+        corpus.check_readable()
     held_out = held_out_sentences(settings, corpus)
+    data = _Data(corpus, held_out, *_split_middles(settings))
 
     # Accelerate takes several processes on a CPU for one another's strangers unless it is told where they run.
     on_cpu = "LOCAL_RANK" in os.environ and not torch.accelerator.is_available()
@@ -98,7 +102,7 @@ def train(
         run.begin(asdict(settings))  # now that nothing can be wrong with the base
     accelerator.wait_for_everyone()
     try:
-        _make_updates(settings, accelerator, run, model, corpus, held_out, tensorboard=tensorboard)
+        _make_updates(settings, accelerator, run, model, data, tensorboard=tensorboard)
     except LindaError:
         if is_main:
             run.remove_if_without_checkpoint()
@@ -114,13 +118,22 @@ def train(
     return model
 
 
+@dataclass(frozen=True)
+class _Data:
+    """What a run trains and validates on."""
+
+    corpus: Corpus | None
+    held_out: list[str]
+    middles: list[Path]
+    held_out_middles: list[MiddlePair]
+
+
 def _make_updates(
     settings: TrainingSettings,
     accelerator: Any,
     run: RunFolder,
     model: LindaModel,
-    corpus: Corpus,
-    held_out: list[str],
+    data: _Data,
     *,
     tensorboard: bool,
 ) -> None:
@@ -133,8 +146,9 @@ def _make_updates(
         run.load_optimizer(model, optimizer)
     parallel, optimizer = accelerator.prepare(model, optimizer)
 
-    sampler = pair_sampler(model, corpus, settings, rank=accelerator.process_index, ranks=accelerator.num_processes)
-    minibatches = (batch for _, batch in sampler.batches(run.last_step * settings.accumulate))
+    minibatches = _minibatches(
+        model, data.corpus, data.middles, settings, run.last_step * settings.accumulate, accelerator
+    )
     bar = tqdm(
         total=settings.steps,
         initial=run.last_step,
@@ -162,8 +176,11 @@ def _make_updates(
                     }
                 )
                 bar.update()
-                if held_out and (step % settings.validate_every == 0 or is_last):
-                    log.write({"step": step, "validation": validate(model, held_out)})
+                if step % settings.validate_every == 0 or is_last:
+                    figures = validate(model, data.held_out) if data.held_out else {}
+                    if data.held_out_middles:
+                        figures |= validate_middles(model, data.held_out_middles)
+                    log.write({"step": step, "validation": figures})
             if step % settings.checkpoint_every == 0 or is_last:
                 _checkpoint(accelerator, run, model, optimizer, step)
         if step < settings.steps:
@@ -188,11 +205,14 @@ def start_model(settings: TrainingSettings) -> LindaModel:
     return LindaModel.from_seq2seq(settings.base)
 
 
-def held_out_sentences(settings: TrainingSettings, corpus: Corpus) -> list[str]:
+def held_out_sentences(settings: TrainingSettings, corpus: Corpus | None) -> list[str]:
     """Sentences to validate on: of a file of their own, or the first of the corpus, which training then skips."""
+    if corpus is None and not settings.validation:
+        return []
     if settings.validation:
         held_out = list(itertools.islice(read_sentences(settings.validation), _VALIDATION_SENTENCES))
     else:
+        assert corpus is not None
         held_out = corpus.hold_out(settings.hold_out)
     if len(held_out) == 1:
         where = f"{settings.validation} has" if settings.validation else "--hold-out 1 takes"
@@ -200,9 +220,45 @@ def held_out_sentences(settings: TrainingSettings, corpus: Corpus) -> list[str]:
     return held_out
 
 
-def pair_sampler(
-    model: LindaModel, corpus: Corpus, settings: TrainingSettings, rank: int = 0, ranks: int = 1
-) -> PairSampler:
+def _split_middles(settings: TrainingSettings) -> tuple[list[Path], list[MiddlePair]]:
+    """The files to train on, and middles to validate on: the last file, where there are several."""
+    if not settings.middles:
+        return [], []
+    files = shard_files(settings.middles)
+    if len(files) == 1:
+        return files, []
+    return files[:-1], read_middles(files[-1])[:_VALIDATION_MIDDLES]
+
+
+def _minibatches(
+    model: LindaModel,
+    corpus: Corpus | None,
+    middles: list[Path],
+    settings: TrainingSettings,
+    first_step: int,
+    accelerator: Any,
+) -> Iterator[PairBatch | MiddleBatch]:
+    """Pairs of the corpus, middles, or both in turn by `pair_share`; the same whatever step they begin at."""
+    rank, ranks = accelerator.process_index, accelerator.num_processes
+    share = 0.0 if corpus is None else settings.pair_share if middles else 1.0
+
+    def is_pair(step: int) -> bool:
+        """Whether ⌊share·step⌋ rises here: evenly strewn."""
+        return math.floor(share * (step + 1)) > math.floor(share * step)
+
+    pairs_before = math.floor(share * first_step)
+    pairs: Iterator[PairBatch] = iter(())
+    if corpus is not None and share:
+        sampler = pair_sampler(model, corpus, settings, rank=rank, ranks=ranks)
+        pairs = (batch for _, batch in sampler.batches(pairs_before))
+    between: Iterator[MiddleBatch] = iter(())
+    if middles:
+        between = middle_sampler(model, middles, settings, rank, ranks).batches(first_step - pairs_before)
+    for step in itertools.count(first_step):
+        yield next(pairs) if is_pair(step) else next(between)
+
+
+def _tokenizer(model: LindaModel, settings: TrainingSettings) -> Tokenizer:
     def tokenize(masked: list[str], targets: list[str]) -> tuple[list[list[int]], list[list[int]]]:
         limits = {"truncation": True, "max_length": settings.max_length}
         return (
@@ -210,9 +266,34 @@ def pair_sampler(
             model.tokenizer(targets, split_special_tokens=True, **limits)["input_ids"],
         )
 
+    return tokenize
+
+
+def middle_sampler(
+    model: LindaModel, files: list[Path], settings: TrainingSettings, rank: int = 0, ranks: int = 1
+) -> MiddleSampler:
+    """Minibatches of middles for a model."""
+    return MiddleSampler(
+        files,
+        _tokenizer(model, settings),
+        mask_token=model.config.mask_token,
+        mask_probability=settings.mask_probability,
+        pad_id=model.tokenizer.pad_token_id,
+        pairs=settings.pairs,
+        ends=settings.ends,
+        seed=settings.seed,
+        rank=rank,
+        ranks=ranks,
+    )
+
+
+def pair_sampler(
+    model: LindaModel, corpus: Corpus, settings: TrainingSettings, rank: int = 0, ranks: int = 1
+) -> PairSampler:
+    """Minibatches of pairs for a model."""
     return PairSampler(
         corpus,
-        tokenize,
+        _tokenizer(model, settings),
         mask_token=model.config.mask_token,
         mask_probability=settings.mask_probability,
         pad_id=model.tokenizer.pad_token_id,
@@ -232,7 +313,8 @@ def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
     run = RunFolder(output)
     stored = run.settings()
     try:
-        settings = TrainingSettings(**stored | {"corpus": tuple(stored["corpus"])})
+        lists = {name: tuple(stored.get(name, ())) for name in ("corpus", "middles")}
+        settings = TrainingSettings(**stored | lists)
     except (KeyError, TypeError, LindaError) as error:
         raise LindaError(f"{run.settings_file} is damaged ({reason(error)}); begin the run anew") from error
     return settings if steps is None else replace(settings, steps=steps)
@@ -241,6 +323,8 @@ def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
 def _apply(settings: TrainingSettings, model: LindaModel) -> None:
     for name, value in settings.of_the_model().items():
         setattr(model.config, name, value)
+    if settings.mixing == "attention":
+        model.mix_by_attention()
     if settings.dropout is not None:
         for module in model.modules():
             # Layers keep their rates as plain numbers (BART's family) or as Dropout modules (T5's).
@@ -256,7 +340,7 @@ def _update(
     accelerator: Any,
     model: torch.nn.Module,
     optimizer: Any,
-    minibatches: Iterator[PairBatch],
+    minibatches: Iterator[PairBatch | MiddleBatch],
     settings: TrainingSettings,
     step: int,
 ) -> dict[str, float]:

@@ -27,6 +27,8 @@ _NUMBERS = {
     "clip": (0, 10**6),
     "dropout": (0, 1),
     "restyled": (0, 1),
+    "pair_share": (0, 1),
+    "ends": (0, 1),
     "middle": (0, 1000),
 }
 
@@ -48,7 +50,11 @@ class TrainingSettings:
     weight_decay: float = 0.0
     clip: float = 1.0  # largest norm of the gradient; 0 clips nothing
     dropout: float | None = None  # None: as the base has it
-    # Seven that the model keeps in its own configuration.
+    middles: tuple[str, ...] = ()  # folders of middles to learn from, beside or in place of a corpus
+    pair_share: float = 0.2  # of the minibatches, with middles: pairs of the corpus, the paper's objective
+    ends: float = 0.4  # share of pairs of middles that also get a copy of one text as a target
+    # Eight that the model keeps in its own configuration.
+    mixing: str = LindaConfig.mixing
     mask_probability: float = LindaConfig.mask_probability
     norm_penalty: float = LindaConfig.norm_penalty
     noise: float = LindaConfig.noise
@@ -79,10 +85,14 @@ class TrainingSettings:
             raise LindaError(f"base is {shortened(self.base)}; it must be a folder or a name on the hub")
         if self.validation is not None and not isinstance(self.validation, str):
             raise LindaError(f"validation is {shortened(self.validation)}; it must be the name of a file")
-        if isinstance(self.corpus, str) or not all(isinstance(source, str) for source in self.corpus):
-            raise LindaError(f"corpus is {shortened(self.corpus)}; it must be a list of files")
+        for name in ("corpus", "middles"):
+            sources = getattr(self, name)
+            if isinstance(sources, str) or not all(isinstance(source, str) for source in sources):
+                raise LindaError(f"{name} is {shortened(sources)}; it must be a list of files")
         if self.precision not in {"auto", "no", "bf16", "fp16"}:
             raise LindaError(f"precision is {shortened(self.precision)}; it must be auto, no, bf16 or fp16")
+        if self.middles and self.mixing != "attention":
+            raise LindaError("middles are learnt by mixing attention: give --mixing attention")
         LindaConfig(base={}, **self.of_the_model())  # which checks them, before hours of work
 
     def of_the_model(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from linda.engines.decoding import generate
 from linda.measures import unigram_precision
 from linda.model import LindaModel
 from linda.model.loss import IGNORED, as_targets
+from linda.training.middle_batches import MiddlePair
 
 RATIOS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _BATCH = 32
@@ -47,3 +48,30 @@ def validate(model: LindaModel, sentences: list[str]) -> dict[str, Any]:
         "precision_b": sum(precisions[0.0]) / half,
         "loss_per_token": {str(alpha): losses[alpha] / tokens[alpha] for alpha in RATIOS},
     }
+
+
+def validate_middles(model: LindaModel, pairs: list[MiddlePair]) -> dict[str, Any]:
+    """`middle_loss_per_token`: −log p of held-out middles per token, under the whole vocabulary."""
+    was_training = model.training
+    model.eval()
+    loss = tokens = 0.0
+    by_length = sorted(pairs, key=lambda pair: len(pair.a) + len(pair.b))
+    with torch.inference_mode():
+        for start in range(0, len(pairs), _BATCH):
+            batch = by_length[start : start + _BATCH]
+            first, second = (model.tokenize([getattr(pair, side) for pair in batch]) for side in "ab")
+            rows = [(number, row) for number, pair in enumerate(batch) for row in pair.rows]
+            targets = as_targets(**model.tokenize([row.target for _, row in rows]))
+            output = model.middle_loss(
+                first["input_ids"],
+                first["attention_mask"],
+                second["input_ids"],
+                second["attention_mask"],
+                pair=torch.tensor([number for number, _ in rows], device=model.device),
+                targets=targets,
+                alpha=torch.tensor([row.share for _, row in rows], device=model.device),
+            )
+            loss += output.reconstruction.item() * len(rows)
+            tokens += (targets != IGNORED).sum().item()
+    model.train(was_training)
+    return {"middle_loss_per_token": loss / tokens}
