@@ -115,10 +115,6 @@ def command(
     model = train(
         settings, output, resume=resume, tensorboard=tensorboard, calibration=not no_calibration, engine=engine
     )
-    if (
-        settings.corpus
-        and not no_calibration
-        and model.config.calibration == RAW
-        and os.environ.get("RANK", "0") == "0"
-    ):
+    is_raw = not no_calibration and model.config.calibration == RAW
+    if is_raw and os.environ.get("RANK", "0") == "0":
         click.echo("linda: no held-out sentences to calibrate on; see `linda calibrate`", err=True)

@@ -167,6 +167,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     # This file says all; only a tokenizer that has none needs its own class found for it.
     loader = PreTrainedTokenizerFast if (folder / TOKENIZER_FILE).is_file() else AutoTokenizer
     try:
-        return loader.from_pretrained(folder)
+        with quiet_loading():
+            return loader.from_pretrained(folder)
     except Exception as error:  # `tokenizers` has no exception of its own for a damaged file
         raise LindaError(f"{folder}: the tokenizer cannot be loaded ({reason(error)}); fetch it anew") from error

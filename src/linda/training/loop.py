@@ -9,14 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -36,6 +34,7 @@ from linda.training.corpus import Corpus, PairBatch, PairSampler, Tokenizer, rea
 from linda.training.middle_batches import MiddleBatch, MiddlePair, MiddleSampler, read_middles, shard_files
 from linda.training.runstate import RunFolder
 from linda.training.settings import TrainingSettings, learning_rate
+from linda.training.stopping import any_process, stop_requests
 from linda.training.validation import validate, validate_middles
 
 _VALIDATION_SENTENCES = 256  # half of them first texts, half second ones
@@ -146,9 +145,7 @@ def _make_updates(
         run.load_optimizer(model, optimizer)
     parallel, optimizer = accelerator.prepare(model, optimizer)
 
-    minibatches = _minibatches(
-        model, data.corpus, data.middles, settings, run.last_step * settings.accumulate, accelerator
-    )
+    minibatches = _minibatches(model, data, settings, run.last_step * settings.accumulate, accelerator)
     bar = tqdm(
         total=settings.steps,
         initial=run.last_step,
@@ -157,9 +154,9 @@ def _make_updates(
         dynamic_ncols=True,
     )
     log = run.log(tensorboard) if is_main else None
-    with _stop_requests() as stop, bar:
+    with stop_requests() as stop, bar:
         step = run.last_step
-        while step < settings.steps and not _any_process(accelerator, stop.asked):
+        while step < settings.steps and not any_process(accelerator, stop.asked):
             started = time.monotonic()
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(step, settings)
@@ -231,14 +228,10 @@ def _split_middles(settings: TrainingSettings) -> tuple[list[Path], list[MiddleP
 
 
 def _minibatches(
-    model: LindaModel,
-    corpus: Corpus | None,
-    middles: list[Path],
-    settings: TrainingSettings,
-    first_step: int,
-    accelerator: Any,
+    model: LindaModel, data: _Data, settings: TrainingSettings, first_step: int, accelerator: Any
 ) -> Iterator[PairBatch | MiddleBatch]:
     """Pairs of the corpus, middles, or both in turn by `pair_share`; the same whatever step they begin at."""
+    corpus, middles = data.corpus, data.middles
     rank, ranks = accelerator.process_index, accelerator.num_processes
     share = 0.0 if corpus is None else settings.pair_share if middles else 1.0
 
@@ -391,30 +384,3 @@ def _own_randomness(key: list[int]) -> Iterator[None]:
 
 def _seed_of(key: list[int]) -> int:
     return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0])
-
-
-class _Stop:
-    asked = False
-
-
-@contextmanager
-def _stop_requests() -> Iterator[_Stop]:
-    """Ctrl-C and termination end the run after the update that is under way."""
-    stop = _Stop()
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        stop.asked = True
-
-    before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _any_process(accelerator: Any, asked: bool) -> bool:
-    """All processes must leave the loop together, whichever of them was asked to."""
-    if accelerator.num_processes == 1:
-        return asked
-    return bool(accelerator.reduce(torch.tensor(float(asked), device=accelerator.device)).item())
