@@ -12,7 +12,7 @@ from fuzz import mistakes
 from fuzz.mistakes import Random
 from fuzz.running import Case
 from fuzz.world import ROWS, TEXTS
-from linda.cli import _COMMANDS, main
+from linda.cli import main
 
 # Options that are not told apart by their type: numbers in a text, or files that are not declared so.
 _TEXTS_WITH_RULES = ("--alpha", "--ratio", "--device", "--decoder-layers", "--shots", "--learning-rate", "--precision", "--methods", "--tasks", "--method")  # fmt: skip  # noqa: E501
@@ -32,7 +32,10 @@ _PATHS = {
     "export": {"MODEL": "in", "OUTPUT": "out"},
     "inspect": {"MODEL": "in", "--sentences": "in", "--output": "out", "--lm": "in"},
     "cut-base": {"MARIAN": "in", "--corpus": "in", "--output": "out"},
+    "middles table": {"CORPUS": "in", "--output": "out"},
+    "middles make": {"CORPUS": "in", "--table": "in", "--output": "out"},
 }
+COMMANDS = tuple(_PATHS)
 
 
 class Maker:
@@ -97,6 +100,11 @@ class Maker:
                 "MARIAN": f"{w}/marian", "--corpus": f"{w}/sentences.txt", "--output": f"{folder}/cut",
                 "--pieces": "300", "--decoder-layers": "0",
             },
+            "middles table": {"CORPUS": f"{w}/sentences.txt", "--output": f"{folder}/out.safetensors"},
+            "middles make": {
+                "CORPUS": f"{w}/sentences.txt", "--table": f"{w}/ngrams.safetensors", "--output": f"{folder}/out",
+                "--pairs": "1", "--ratios": "1",
+            },
         }  # fmt: skip
         if command == "calibrate" and "MODEL" not in places:
             shutil.copytree(w / "model", folder / "model")
@@ -106,7 +114,7 @@ class Maker:
         return line
 
     def case(self, command: str, line: dict[str, str | None], *needles: str, may_pass: bool = False) -> Case:
-        arguments = [command]
+        arguments = command.split()
         for name, value in line.items():
             if name.startswith("--"):
                 arguments += [name] if value is None else [f"{name}={value}"]
@@ -118,10 +126,12 @@ class Maker:
 
     def wrong_option_value(self, draw: Random, folder: Path) -> Case:
         """A value that its option cannot have."""
-        command = draw.choice(list(_COMMANDS))
+        command = draw.choice(COMMANDS)
         context = click.Context(main)
         options = []
-        for option in main.get_command(context, command).params:
+        name, *below = command.split()
+        found = main.get_command(context, name)
+        for option in (found.get_command(context, below[0]) if below else found).params:
             name = max(getattr(option, "opts", []), key=len)
             if not isinstance(option, click.Option) or option.is_flag or option.nargs != 1:
                 continue
@@ -149,7 +159,7 @@ class Maker:
 
     def wrong_path(self, draw: Random, folder: Path) -> Case:
         """A path that cannot be read, or written."""
-        command = draw.choice(list(_PATHS))
+        command = draw.choice(COMMANDS)
         name = draw.choice(list(_PATHS[command]))
         path = mistakes.bad_path(draw, folder, output=_PATHS[command][name] == "out")
         line = self.good(command, folder, **{name: path})
@@ -166,7 +176,7 @@ class Maker:
                 line.pop(own)
             line["--tasks"] = "rte"
         # A folder that is not there is made where a folder is written: that is no mistake.
-        makes_parents = _PATHS[command][name] == "out" and command not in ("interpolate", "augment")
+        makes_parents = _PATHS[command][name] == "out" and command not in ("interpolate", "augment", "middles table")
         case = self.case(command, line, may_pass=makes_parents and "none/deeper" in path)
         case.name += f" {name} {path[:40]!r}"
         case.outputs += ("none",)
@@ -174,7 +184,7 @@ class Maker:
 
     def wrong_arguments(self, draw: Random, folder: Path) -> Case:
         """An option that is not known, given twice where it must not be, or without its value; too few words."""
-        command = draw.choice(list(_COMMANDS))
+        command = draw.choice(COMMANDS)
         line = self.good(command, folder)
         kind = draw.choice(["unknown", "no value", "too few", "too many", "command"])
         if kind == "command":
@@ -260,7 +270,7 @@ class Maker:
         return self.case("interpolate", line, path.name, may_pass=len(path.read_bytes().splitlines()) <= 1)
 
     def damaged_sentences(self, draw: Random, folder: Path) -> Case:
-        command, name = draw.choice([("calibrate", "--sentences"), ("inspect", "--sentences"), ("train", "CORPUS"), ("train", "--validation"), ("cut-base", "--corpus")])  # fmt: skip  # noqa: E501
+        command, name = draw.choice([("calibrate", "--sentences"), ("inspect", "--sentences"), ("train", "CORPUS"), ("train", "--validation"), ("cut-base", "--corpus"), ("middles table", "CORPUS"), ("middles make", "CORPUS")])  # fmt: skip  # noqa: E501
         kind = draw.choice(["empty", "blank", "utf8", "json", "gz", "table", "binary", "share"])
         path = folder / "sentences.txt"
         content = {"empty": b"", "blank": b"\n \n", "utf8": b"fine\n\xff\n", "binary": bytes(17 * 2**20)}.get(kind, b"")
@@ -342,7 +352,7 @@ class Maker:
 
     def damaged_state(self, draw: Random, folder: Path) -> Case:
         """What an earlier run is said to have left: of training, a benchmark or an inspection."""
-        kind = draw.choice(["training", "cells", "report"])
+        kind = draw.choice(["training", "cells", "cell", "cell", "report", "ngrams"])
         if kind == "training":
             run = folder / "trained.training"
             run.mkdir()
@@ -353,6 +363,22 @@ class Maker:
             for name in draw.sample(["step-1", "step-x", "step-²", "step-0000007", "log.jsonl"], 2):
                 (run / name).mkdir()
             return Case("train --resume", ["train", "--output", f"{folder}/trained", "--resume"], needles=("trained",))
+        if kind == "ngrams":
+            table = folder / "ngrams.safetensors"
+            shutil.copy(self.world / table.name, table)
+            mistakes.damage_bytes(draw, table)
+            return self.case(
+                "middles make", self.good("middles make", folder, **{"--table": str(table)}), may_pass=True
+            )
+        if kind == "cell":
+            shutil.copytree(self.world / "results", folder / "results")
+            for file in (folder / "results").iterdir():
+                if file.is_file() and file.name != "commands.txt":
+                    file.unlink()
+            mistakes.damage_folder(draw, folder / "results" / "cells")
+            case = Case("bench report", ["bench", "--output", f"{folder}/results"], may_pass=True)
+            case.outputs = ("results/",)
+            return case
         if kind == "cells":
             cells = folder / "results" / "cells"
             cells.mkdir(parents=True)

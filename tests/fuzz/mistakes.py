@@ -197,8 +197,8 @@ def damage_folder(draw: Random, folder: Path) -> str:
     elif kind == "bytes":
         damage_bytes(draw, path)
     elif kind == "weights":
-        path = next(file for file in files if file.suffix in (".safetensors", ".bin"))
-        _damage_weights(draw, path)
+        path = next((file for file in files if file.suffix in (".safetensors", ".bin")), path)
+        _damage_weights(draw, path) if path.suffix != ".json" else damage_bytes(draw, path)
     else:
         path.unlink()
         if kind == "folder":

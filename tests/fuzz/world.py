@@ -38,7 +38,27 @@ def make_world(folder: Path) -> Path:
     write_csv(folder / "plan.csv", [{"row": 0, "partner": 2, "alpha": 0.5, "seed": 1}])
     (folder / "sentences.txt").write_text("".join(text + "\n" for text in (*TEXTS, *MARIAN_SENTENCES)))
     write_jsonl(folder / "sentences.jsonl", [{"text": text} for text in TEXTS])
+    _make_results(folder)
     return folder
+
+
+def _make_results(folder: Path) -> None:
+    """A benchmark, and a table of n-grams, by the commands themselves."""
+    from linda.cli import main
+
+    bench = {"train": "table.csv", "test": "table.jsonl", "encoder": "encoder", "output": "results"}
+    options = [f"--{name}={folder / value}" for name, value in bench.items()]
+    rest = [
+        "--methods=vanilla,eda",
+        "--seeds=1",
+        "--epochs=1",
+        "--workers=1",
+        "--learning-rate=0.001",
+        "--max-length=16",
+    ]
+    main(["bench", *options, *rest], standalone_mode=False)
+    table = ["middles", "table", str(folder / "sentences.txt"), f"--output={folder / 'ngrams.safetensors'}"]
+    main(table, standalone_mode=False)
 
 
 def write_csv(path: Path, rows: list[dict], separator: str = ",") -> None:

@@ -28,7 +28,7 @@ from linda.augmentation.summary import Summary
 from linda.augmentation.teacher import fit_teacher, load_teacher
 from linda.augmentation.writing import WriteAll, Writer, write_here, write_in_processes
 from linda.augmenters import Augmenter as Method
-from linda.errors import LindaError
+from linda.errors import MOST_SEED, LindaError, checked_integer
 
 if TYPE_CHECKING:
     from linda.interpolation import Interpolator
@@ -99,9 +99,13 @@ class Augmenter:
                 "backtranslation needs two translation models, there and back (translate=…, --translate THERE BACK), "
                 "and no other method has them"
             )
-        for name, least in (("batch_size", 1), ("workers", 1), ("retries", 0)):
-            if getattr(self, name) < least:
-                raise LindaError(f"{name} is {getattr(self, name)}; it must be at least {least}")
+        for name, least, most in (("batch_size", 1, 10**6), ("workers", 1, 256), ("retries", 0, 1000)):
+            checked_integer(getattr(self, name), name, least, most)
+        # A run is written down as JSON, which knows neither numpy's numbers nor ranges.
+        object.__setattr__(self, "seed", checked_integer(self.seed, "seed", 0, MOST_SEED))
+        if self.classes is not None:
+            plain = [name.item() if isinstance(name, np.generic) else name for name in self.classes]
+            object.__setattr__(self, "classes", plain)
 
     def augment(self, data: Any, plan: Plan | None = None) -> Any:
         """The originals and new rows, as `linda.augment` says."""

@@ -7,11 +7,10 @@ the output is put together from both: it appears under its name only when whole.
 import errno
 import hashlib
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,15 @@ from linda.augmentation.augmenter import Augmenter
 from linda.augmentation.examples import Examples
 from linda.augmentation.gates import Seen
 from linda.augmentation.generation import Tally
-from linda.augmentation.joined_file import write_joined
+from linda.augmentation.joined_file import check_labels_file, write_joined
 from linda.augmentation.journal import Journal
 from linda.augmentation.plan import Plan
 from linda.augmentation.summary import Summary
 from linda.errors import LindaError
+from linda.files.paths import checked_path, open_input
 from linda.files.spool import Spool, write_spool
 from linda.files.tables import check_writable, find_format, read_table
-from linda.files.textio import atomic_path, check_other_file, display_name
+from linda.files.textio import atomic_path, check_other_file, checked_target, display_name
 
 # Settings that say how a run works, not what it makes: they may change when it goes on.
 _FREE = ("batch_size", "workers", "progress")
@@ -60,7 +60,7 @@ def augment_file(
     if output_format is None and str(output) == "-":
         output_format = source_format
     output_format = find_format(output, output_format)
-    _check_output(source, output, resume or restart)
+    _check_output(source, output, output_format, resume or restart)
     with input_on_disk(source) as path, _full_disk_told():
         run = _run(augmenter, path, source_format, plan)
         with _journal(output, run, resume=resume, restart=restart) as journal:
@@ -83,6 +83,7 @@ def augment_file(
                 method=augmenter.method_name,
                 weight=augmenter.weight,
                 only_new=augmenter.only_new,
+                scratch=journal.folder,
             )
     return Summary(examples, tally, time.monotonic() - begun, augmenter.engine_name)
 
@@ -99,18 +100,21 @@ def examples_of(augmenter: Augmenter, spool: Spool, name: str) -> Examples:
 @contextmanager
 def input_on_disk(source: str | Path) -> Iterator[Path]:
     """The input as a file that can be read twice: a pipe is copied to one."""
-    path = Path(source)
-    if str(source) != "-" and path.is_file():
-        yield path
-        return
-    if str(source) != "-" and path.is_dir():
-        raise LindaError(f"{source} is a folder; give a file in it")
-    if str(source) != "-" and not path.exists():
-        raise LindaError(f"there is no file {source}")
-    with tempfile.TemporaryDirectory() as folder, (Path(folder) / path.name).open("w+b") as copy:
-        with nullcontext(sys.stdin.buffer) if str(source) == "-" else path.open("rb") as pipe:
-            shutil.copyfileobj(pipe, copy)
+    if str(source) != "-":
+        path = checked_path(source)
+        if path.is_dir():
+            raise LindaError(f"{source} is a folder; give a file in it")
+        if not path.exists():
+            raise LindaError(f"there is no file {source}")
+        if path.is_file():
+            yield path
+            return
+    pipe = open_input(source)
+    with tempfile.TemporaryDirectory() as folder, (Path(folder) / Path(source).name).open("w+b") as copy:
+        shutil.copyfileobj(pipe, copy)
         copy.flush()
+        if str(source) != "-":
+            pipe.close()
         yield Path(copy.name)
 
 
@@ -128,17 +132,15 @@ def spooled(augmenter: Augmenter, path: Path, file_format: str, spool: Path, nam
 # --- what would fail in the end fails before the work ---------------------------------------------------------
 
 
-def _check_output(source: str | Path, output: str | Path, needs_journal: bool) -> None:
+def _check_output(source: str | Path, output: str | Path, output_format: str, needs_journal: bool) -> None:
     if str(output) == "-":
         if needs_journal:
             raise LindaError("a run that writes to a pipe cannot be resumed; give a file with --output")
         return
-    path = Path(output)
-    if path.is_dir():
-        raise LindaError(f"cannot write {output}: it is a folder; give a file name")
-    if not path.resolve().parent.is_dir():
-        raise LindaError(f"cannot write {output}: the folder {path.resolve().parent} does not exist; make it first")
+    checked_target(output)
     check_other_file(source, output)
+    if output_format != "parquet":
+        check_labels_file(source, output)
 
 
 def _check_values(spool: Spool, output_format: str) -> None:

@@ -12,9 +12,11 @@ import pyarrow as pa
 from linda.augmentation.examples import Examples
 from linda.augmentation.generation import NewRow
 from linda.augmentation.records import new_columns, original_columns
+from linda.errors import LindaError
+from linda.files.jsonfile import read_json_object
 from linda.files.spool import Spool
 from linda.files.tables import BLOCK, open_table
-from linda.files.textio import atomic_writer
+from linda.files.textio import atomic_writer, check_other_file, checked_target
 
 _RECORD_TYPES = {
     "label_probs": pa.list_(pa.float64()),
@@ -36,21 +38,43 @@ def write_joined(
     method: str,
     weight: float,
     only_new: bool,
+    scratch: Path | None = None,
 ) -> None:
     """The originals with all their columns, then the new rows. The names of the labels go with them: into the metadata
-    of Parquet, else into `OUT.labels.json`."""
+    of Parquet, else into `OUT.labels.json`.
+
+    scratch: the folder that holds the file until it is whole.
+    """
     schema = _schema(spool, examples, only_new, weighted=weight != 1)
     if str(output) != "-" and file_format != "parquet":
-        with atomic_writer(f"{output}.labels.json") as file:
+        with atomic_writer(_labels_file(output)) as file:
             names = {"label": examples.label, "label_names": examples.labels.names}
             file.write(json.dumps(names, ensure_ascii=False) + "\n")
-    with open_table(output, file_format, schema) as write:
+    with open_table(output, file_format, schema, scratch) as write:
         if not only_new:
             for batch in _originals(spool, examples, schema, weighted=weight != 1):
                 write(batch)
         rest = iter(rows)
         while block := list(islice(rest, BLOCK)):
             write(_as_batch(new_columns(examples, block, method, weight), schema))
+
+
+def check_labels_file(source: str | Path, output: str | Path) -> None:
+    """The file with the names of the labels may replace an earlier one, and nothing else."""
+    path = _labels_file(output)
+    check_other_file(source, path)
+    if not checked_target(path).exists():
+        return
+    try:
+        is_ours = set(read_json_object(path)) == {"label", "label_names"}
+    except LindaError:
+        is_ours = False
+    if not is_ours:
+        raise LindaError(f"{path} is there and holds no names of labels; move it, or give another --output")
+
+
+def _labels_file(output: str | Path) -> Path:
+    return Path(f"{output}.labels.json")
 
 
 def _schema(spool: Spool, examples: Examples, only_new: bool, *, weighted: bool) -> pa.Schema:

@@ -1,4 +1,4 @@
-"""What a run on files has done so far, in a folder beside its output: `OUT.journal`.
+"""What a run on files has done so far, in a folder beside its output: `.OUT.linda-journal`.
 
     run.json        the settings and the input that the run belongs to
     input.arrow     the input, so that any row can be read by its number
@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from linda.augmentation.generation import Chunk, NewRow, Tally
-from linda.errors import LindaError
-from linda.files.textio import atomic_writer
+from linda.errors import LindaError, os_reason, reason
+from linda.files.jsonfile import read_json_object
+from linda.files.textio import PART_PATTERN, atomic_writer
 
 
 class Journal:
@@ -36,15 +37,19 @@ class Journal:
 
     @classmethod
     def beside(cls, output: Path) -> "Journal":
-        return cls(output.with_name(output.name + ".journal"))
+        return cls(output.with_name(f".{output.name}.linda-journal"))  # a name that is nobody else's
 
     def begin(self, run: dict[str, Any], *, resume: bool, restart: bool) -> None:
         """Starts a journal for this run, or goes on with the one that a run with the same values left."""
         try:
-            self.folder.mkdir(exist_ok=True)
-            self._take_lock()
+            is_ours = self._is_ours()
+            if is_ours:
+                self.folder.mkdir(exist_ok=True)
+                self._take_lock()
         except OSError as error:
-            raise LindaError(f"cannot write to {self.folder.parent}: {(error.strerror or '').lower()}") from error
+            raise LindaError(f"cannot write to {self.folder.parent}: {os_reason(error)}") from error
+        if not is_ours:
+            raise LindaError(f"{self.folder} is there and is no journal of a run; move it, or give another --output")
         try:
             self._begin(run, resume, restart)
         except BaseException:
@@ -67,6 +72,12 @@ class Journal:
         self._check_same(run)
         self._drop_cut_off_line()
 
+    def _is_ours(self) -> bool:
+        """Whether the folder is not there, empty, or of an earlier run."""
+        if not self.folder.exists():
+            return True
+        return self.folder.is_dir() and ((self.folder / "lock").is_file() or not any(self.folder.iterdir()))
+
     def append(self, chunk: Chunk) -> None:
         """The chunk is on the disk when this returns."""
         line = json.dumps({**vars(chunk), "tally": vars(chunk.tally)})
@@ -80,9 +91,14 @@ class Journal:
         if not self._chunks.exists():
             return
         with self._chunks.open("rb") as file:
-            for line in file:
+            for number, line in enumerate(file, start=1):
                 if line.endswith(b"\n"):  # the last one may be cut off
-                    yield _chunk(json.loads(line))
+                    try:
+                        yield _chunk(json.loads(line))
+                    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                        raise LindaError(
+                            f"{self._chunks}, line {number}: damaged ({reason(error)}); begin anew with --restart"
+                        ) from error
 
     def rows_done(self) -> int:
         """Rows of the plan that are finished."""
@@ -109,12 +125,12 @@ class Journal:
     def _empty(self) -> None:
         for path in (self._run, self.input, self.neighbours, self._chunks):
             path.unlink(missing_ok=True)
-            path.with_name(path.name + ".part").unlink(missing_ok=True)
-        for folder in (self.teacher, self.teacher.with_name("teacher.part")):
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self.teacher, ignore_errors=True)
+        for part in self.folder.glob(PART_PATTERN):  # of a run that was killed
+            shutil.rmtree(part) if part.is_dir() else part.unlink()
 
     def _check_same(self, run: dict[str, Any]) -> None:
-        begun: dict[str, Any] = json.loads(self._run.read_text(encoding="utf-8"))
+        begun = read_json_object(self._run)
         run = json.loads(json.dumps(run))  # tuples are lists in a file
         for name in {**begun, **run}:
             if begun.get(name) != run.get(name):

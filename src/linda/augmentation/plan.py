@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linda.errors import LindaError, checked_ratio
+from linda.errors import LindaError, checked_integer, checked_ratio, shortened
 from linda.files.rowfile import read_rows
 from linda.files.textio import atomic_writer, open_text
 
@@ -26,6 +26,8 @@ PARTNERS = ("any", "same", "different", "stratified", "nearest")
 
 # Enough for a label, and short enough to read: α in the plan, in the output and in the label are one number.
 _RATIO_DECIMALS = 4
+
+MOST_ROWS = 10**8  # of a plan: 3.2 GB of it
 
 
 class NoPartnerError(LindaError):
@@ -188,7 +190,9 @@ def make_plan(
         raise LindaError(f"partners are {', '.join(PARTNERS)}; got {partners!r}")
     for name, value in (("per_row", per_row), ("total", total)):
         if value is not None and value < 1:
-            raise LindaError(f"{name} is {value}; it must be at least 1")
+            raise LindaError(f"{name} is {shortened(value)}; it must be at least 1")
+        if value is not None:
+            checked_integer(value, name, 1, MOST_ROWS)
     if partners == "nearest" and neighbours is None:
         raise LindaError("partners 'nearest' need the neighbours of each row; linda.augmentation.neighbours finds them")
     if not 0 <= seed < 2**64:
@@ -197,6 +201,10 @@ def make_plan(
     classes = _Classes.of(codes)
     rows = classes.rows_with_partner(partners)
     count = total if total is not None else per_row * len(rows)
+    if count > MOST_ROWS:
+        raise LindaError(
+            f"per_row is {per_row}, which makes {count:,} rows; give less, for at most {MOST_ROWS:,} in all"
+        )
     words = _random_words(seed, first, count)  # (N, 4)
     row = _rounds(rows, count, seed)
     u, v = _uniform(words[:, 0]), _uniform(words[:, 1])
@@ -298,10 +306,11 @@ def _is_json(path: str | Path) -> bool:
 
 
 def _checked_row(values: dict[str, Any], place: str) -> PlanRow:
-    try:
-        row, partner, seed = (int(values[name]) for name in ("row", "partner", "seed"))
-    except (TypeError, ValueError):
-        raise LindaError(f"{place}: row, partner and seed must be whole numbers") from None
-    if not 0 <= seed < 2**63:
-        raise LindaError(f"{place}: the seed is {seed}; give one from 0 to 2^63 - 1")
+    row, partner, seed = (_checked_index(values[name], f"{place}: {name}") for name in ("row", "partner", "seed"))
     return PlanRow(row, partner, checked_ratio(values["alpha"], f"{place}: alpha"), seed)
+
+
+def _checked_index(value: Any, name: str) -> int:
+    """A whole number from 0, of 63 bits; in CSV it is a text."""
+    is_text = isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal() and len(value) < 20
+    return checked_integer(int(value) if is_text else value, name, 0, 2**63 - 1)

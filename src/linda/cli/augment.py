@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from linda.cli.options import asked_for, engine_option, option_name, translate_option
+from linda.cli.options import FILE, asked_for, engine_option, option_name, translate_option
 from linda.errors import LindaError
 from linda.files.textio import check_other_file
 
@@ -20,38 +20,57 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
 
 @click.command()
-@click.argument("source", metavar="IN")
-@click.option("--output", metavar="OUT", help="The file to write, in place of any that is there; - prints it.")
+@click.argument("source", metavar="IN", type=FILE)
+@click.option(
+    "--output", metavar="OUT", type=FILE, help="The file to write, in place of any that is there; - prints it."
+)
 @click.option("--text", default="text", show_default=True, help="Column with the text.")
 @click.option("--label", default="label", show_default=True, help="Column with the label, hard or soft.")
 @click.option("--pair", metavar="COLUMN", help="Second text column, of a pair task.")
-@click.option("--per-row", default=1, show_default=True, type=click.IntRange(1), help="New rows for each original.")
-@click.option("--total", type=click.IntRange(1), help="New rows in all, instead of --per-row.")
+@click.option(
+    "--per-row", default=1, show_default=True, type=click.IntRange(1, 10**8), help="New rows for each original."
+)
+@click.option("--total", type=click.IntRange(1, 10**8), help="New rows in all, instead of --per-row.")
 @click.option("--only-new", is_flag=True, help="Write the new rows without the originals.")
 @click.option("--partners", default="same", show_default=True, type=click.Choice(PARTNERS), help="Whom a row may meet.")
 @click.option("--weight", default=1.0, show_default=True, help="Of new rows in training; not 1: in a column `weight`.")
 @click.option("--ratio", default="uniform", show_default=True, help="uniform, beta:0.4, a constant or a range 0.2-0.8.")
 @click.option("--raw-ratio", is_flag=True, help="Mix by the ratio itself, uncalibrated, as in the paper.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**64 - 1), help="Draws plan and texts.")
-@click.option("--plan", "plan_file", metavar="FILE", help="Follow this plan instead of drawing one.")
+@click.option("--plan", "plan_file", metavar="FILE", type=FILE, help="Follow this plan instead of drawing one.")
 @click.option(
-    "--save-plan", metavar="FILE", help="Write the plan (.csv or .jsonl); - shows its first rows. Needs no --output."
+    "--save-plan",
+    metavar="FILE",
+    type=FILE,
+    help="Write the plan (.csv or .jsonl); - shows its first rows. Needs no --output.",
 )
 @click.option("--labels", default="interpolated", show_default=True, type=click.Choice(LABELS), help="Of new rows.")
 @click.option("--temperature", default=0.5, show_default=True, help="T of sharpened labels; 1 changes nothing.")
-@click.option("--teacher", metavar="FOLDER", help="Classifier for predicted labels.  [default: one is fine-tuned]")
-@click.option("--encoder", metavar="FOLDER", help="Of teacher and nearest partners.  [default: all-MiniLM-L6-v2]")
+@click.option(
+    "--teacher", metavar="FOLDER", type=FILE, help="Classifier for predicted labels.  [default: one is fine-tuned]"
+)
+@click.option(
+    "--encoder", metavar="FOLDER", type=FILE, help="Of teacher and nearest partners.  [default: all-MiniLM-L6-v2]"
+)
 @click.option("--method", default="linda", show_default=True, help="linda, eda, ssmba or backtranslation.")
-@click.option("--model", metavar="FOLDER", help="Of the method: what `linda train` wrote.  [default: embedded]")
+@click.option(
+    "--model", metavar="FOLDER", type=FILE, help="Of the method: what `linda train` wrote.  [default: embedded]"
+)
 @translate_option
 @engine_option
 @click.option("--keep", multiple=True, type=click.Choice(GATES), help="Open this gate; may be given several times.")
-@click.option("--retries", default=2, show_default=True, type=click.IntRange(0), help="Samples for a dropped row.")
+@click.option(
+    "--retries", default=2, show_default=True, type=click.IntRange(0, 1000), help="Samples for a dropped row."
+)
 @click.option("--skip-empty", is_flag=True, help="Leave out rows without text instead of stopping.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished run.")
 @click.option("--restart", is_flag=True, help="Forget an unfinished run.")
-@click.option("--batch-size", default=128, show_default=True, type=click.IntRange(1), help="Never changes a row.")
-@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Processes that write texts.")
+@click.option(
+    "--batch-size", default=128, show_default=True, type=click.IntRange(1, 10**6), help="Never changes a row."
+)
+@click.option(
+    "--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="Processes that write texts."
+)
 @click.option("--input-format", type=click.Choice(FORMATS), help="Where the name does not tell it.")
 @click.option("--output-format", type=click.Choice(FORMATS), help="Where the name does not tell it.")
 @click.pass_context
