@@ -195,10 +195,10 @@ class Maker:
             return self.case(command, {**line, name: "1"}, name)
         if kind == "no value":
             case = self.case(command, line)
-            place = max(i for i, a in enumerate(case.arguments) if a.startswith("--") and a != "--" and "=" in a)
-            option = case.arguments[place].split("=")[0]
-            case.arguments = [*case.arguments[:place], *case.arguments[place + 1 :]]
-            case.arguments = [*case.arguments[: case.arguments.index("--")], option]
+            options = [argument for argument in case.arguments if argument.startswith("--") and "=" in argument]
+            option = options[-1] if options else "--bits=8"
+            rest = [argument for argument in case.arguments[: case.arguments.index("--")] if argument != option]
+            case.arguments = [*rest, option.split("=")[0]]
             return case
         if kind == "too few":
             needed = [
