@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
+from traceback import format_exception
 
 from linda.augmentation.gates import Example, Gates
 from linda.augmenters import Augmenter
@@ -132,11 +133,16 @@ def write_in_processes(make_writer: Callable[[], Writer], workers: int) -> Itera
         initializer=_start_worker,
         initargs=(make_writer, max(1, (os.cpu_count() or 1) // workers)),
     )
+    others = set(active_children())
     try:
         # As many lists wait as are being written: no worker idles, and memory is bounded.
         yield lambda lists: _in_order(executor, lists, ahead=2 * workers)
     except BrokenProcessPool as error:
         raise LindaError("a worker process died, perhaps for want of memory; use fewer workers") from error
+    except BaseException:
+        for worker in set(active_children()) - others:  # what they are at is of no use any more
+            worker.terminate()
+        raise
     finally:
         executor.shutdown(cancel_futures=True)
 
@@ -167,7 +173,13 @@ def _start_worker(make_writer: Callable[[], Writer], threads: int) -> None:
 
 
 def _work(tasks: list[Task]) -> list[Draft]:
-    return _make_writer()(tasks)
+    """The drafts. For an error that cannot be sent the parent would wait for ever: each is sent as one that can."""
+    try:
+        return _make_writer()(tasks)
+    except LindaError as error:
+        raise LindaError(str(error)) from None
+    except Exception as error:
+        raise RuntimeError(f"in a worker: {''.join(format_exception(error))}") from None
 
 
 def end_with_parent() -> None:
