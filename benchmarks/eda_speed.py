@@ -37,7 +37,7 @@ def sentences(count: int = 1000) -> list[str]:
 
 
 def ours() -> Callable[[list[str]], object]:
-    from linda.augmenters.eda import Eda
+    from linda.methods.eda import Eda
 
     eda = Eda()
     return lambda texts: eda.texts(texts, None, None, range(len(texts)))

@@ -78,7 +78,7 @@ class _Evenly:
 
 def _measured_run(table: str, settings: dict[str, Any], classes: int) -> None:
     from linda.augmentation import Augmenter
-    from linda.augmentation.file_run import augment_file
+    from linda.augmentation.file_pipeline import augment_file
 
     teacher = None if settings["encoder"] else _Evenly(classes)
     augment_file(Augmenter(**settings, teacher=teacher, progress=True), table, f"{table}.out.parquet", restart=True)

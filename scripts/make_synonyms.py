@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the synonym table of EDA (src/linda/augmenters/synonyms.txt.xz) from WordNet's database files.
+"""Makes the synonym table of EDA (src/linda/methods/synonyms.txt.xz) from WordNet's database files.
 
     scripts/make_synonyms.py /usr/share/wordnet        # where Debian's package wordnet-base puts them
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from linda.files.textio import atomic_writer
 
 PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
-TARGET = Path(__file__).parent.parent / "src" / "linda" / "augmenters" / "synonyms.txt.xz"
+TARGET = Path(__file__).parent.parent / "src" / "linda" / "methods" / "synonyms.txt.xz"
 LICENCE_LINE = re.compile(r"^  +\d+ ?(.*)$")
 SYNTACTIC_MARKER = re.compile(r"\((?:a|p|ip)\)$")  # afraid(p): only after a verb
 

@@ -23,7 +23,7 @@ class ReadBack:
     def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.one_hot(ids, self.vocabulary).float()
 
-    def decode(self, states, mask, decoding: Decoding, seeds, pieces) -> list[list[Hypothesis]]:
+    def decode(self, states, mask, decoding: Decoding, seeds, pieces, prior, lengths) -> list[list[Hypothesis]]:
         self.seeds += seeds
         self.pieces += pieces
         self.rows += len(states)

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from random import Random
 
-from linda.augmentation.writing import Writer
+from linda.augmentation.texts import Writer
 from linda.errors import LindaError
+from linda.methods import AugmentationMethod
 
 
-class Splice:
+class Splice(AugmentationMethod):
     """The first α of a's words, the last 1−α of b's."""
 
     name = "splice"
@@ -42,7 +43,7 @@ class RandomSplice(Splice):
         ]
 
 
-class Shout:
+class Shout(AugmentationMethod):
     """Changes one text, mixes none."""
 
     name = "shout"

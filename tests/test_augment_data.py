@@ -12,7 +12,7 @@ import pytest
 
 import linda
 from linda.augmentation import Augmenter
-from linda.augmentation.file_run import augment_file
+from linda.augmentation.file_pipeline import augment_file
 from linda.augmentation.gates import Gates
 from linda.augmentation.plan import PlanRow
 

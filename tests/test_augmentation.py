@@ -118,7 +118,7 @@ def test_missing_values_of_pandas_are_missing() -> None:
 
 def test_twice_the_same_column_is_told() -> None:
     frame = pd.DataFrame(lists())
-    with pytest.raises(LindaError, match="'text' is there twice"):
+    with pytest.raises(LindaError, match="'text' occurs twice"):
         augment(pd.concat([frame, frame[["text"]]], axis=1), **QUICK)
 
 
@@ -193,7 +193,7 @@ def test_new_rows_have_a_weight_where_one_was_asked_for() -> None:
     assert list(frame.columns) == dataset.column_names == ["text", "label", "id", *RECORD, "weight"]
     own = augment({**lists(), "weight": list(range(8))}, **QUICK)  # a column like any other, unless one is made
     assert [row["weight"] for row in own] == [*range(8), *[None] * 8]
-    with pytest.raises(LindaError, match="a column 'weight' already"):
+    with pytest.raises(LindaError, match="already has a column 'weight'"):
         augment({**lists(), "weight": list(range(8))}, weight=0.5, **QUICK)
 
 
@@ -263,6 +263,8 @@ def test_linda_is_the_default_method(tiny_model_folder: Path) -> None:
         (lists(), {"labels": "sharpened", "temperature": 0}, "above 0"),
         (lists(), {"batch_size": 0}, "batch_size is 0"),
         (lists(), {"method": "magic"}, "'magic'"),
+        (lists(), {"method": Splice}, "Splice.*AugmentationMethod"),
+        (lists(), {"method": 3}, "method is 3; give a name or a linda.methods.AugmentationMethod"),
         (lists(), {"workers": 2, "method": Splice()}, "by name"),
         (lists(), {"labels": "predicted", "teacher": "/no/such/folder"}, "no folder"),
         ({"text": ["a cat"], "label": [0]}, {}, "one row"),

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from linda import augmenters, engines
-from linda.augmenters.backtranslation import BackTranslation
+from linda import engines, methods
 from linda.engines.decoding import Decoding, Hypothesis
 from linda.errors import LindaError
+from linda.methods.backtranslation import BackTranslation
 from linda.model import LindaModel
 
 TEXTS = ["the cat sat on the red dog", "who?", "where is the city"]
@@ -59,7 +59,7 @@ def test_a_text_goes_through_both_models(tiny_base_folder: Path, monkeypatch: py
 
 
 def test_rows_are_independent_and_sampling_follows_the_seed(tiny_base_folder: Path) -> None:
-    method = augmenters.load("backtranslation", there=tiny_base_folder, back=tiny_base_folder)
+    method = methods.load("backtranslation", there=tiny_base_folder, back=tiny_base_folder)
     assert isinstance(method, BackTranslation)
     for way in (method, method.sampling):
         together = way.texts(TEXTS, None, None, [1, 2, 3])
@@ -74,4 +74,4 @@ def test_missing_models(tmp_path: Path) -> None:
     with pytest.raises(LindaError, match=r"translation model .* cannot be loaded"):
         BackTranslation(tmp_path / "en-fr", tmp_path / "fr-en")
     with pytest.raises(LindaError, match="missing a required argument: 'there'"):
-        augmenters.load("backtranslation")
+        methods.load("backtranslation")

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from linda.augmentation import Augmenter
-from linda.augmentation.file_run import augment_file
-from linda.augmentation.writing import Task, write_in_processes
+from linda.augmentation.file_pipeline import augment_file
+from linda.augmentation.texts import TextRequest, write_in_processes
 from linda.errors import LindaError
 
 
@@ -31,9 +31,9 @@ def _broken_writer() -> Any:
 
 
 def test_an_error_in_a_worker_that_cannot_be_sent_ends_the_run() -> None:
-    task = Task(("the cat",), ("a dog",), 0.5, 0)
+    request = TextRequest(("the cat",), ("a dog",), 0.5, 0)
     with pytest.raises(RuntimeError, match="this and that"), write_in_processes(_broken_writer, 2) as write_all:
-        list(write_all([[task]] * 4))
+        list(write_all([[request]] * 4))
 
 
 @pytest.mark.parametrize("name", ["out.csv.part", "out.csv.journal", "out.csv.labels.json", ".out.csv.linda-journal"])
@@ -56,7 +56,7 @@ def test_a_folder_of_the_users_is_no_journal(tmp_path: Path) -> None:
     mine = tmp_path / ".out.csv.linda-journal"
     mine.mkdir()
     (mine / "run.json").write_text("mine")
-    with pytest.raises(LindaError, match="is no journal of a run"):
+    with pytest.raises(LindaError, match="is not the journal of a run"):
         augment_file(Augmenter(method="eda"), tmp_path / "in.csv", tmp_path / "out.csv")
     assert (mine / "run.json").read_text() == "mine"
 

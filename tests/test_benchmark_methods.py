@@ -63,7 +63,7 @@ def test_linda_is_what_linda_augment_does() -> None:
         ("linda+partner=same", "no setting 'partner'; known are partners, ratio"),
         ("linda+per_row=many", "per_row cannot be 'many'; give a whole number"),
         ("linda+partners=alike", "partners are any, same, different, stratified, nearest; got 'alike'"),
-        ("linda+ratio=half", "'half' is no ratio"),
+        ("linda+ratio=half", "'half' is not a ratio"),
         ("linda+keep=2", "keep between 0 and 1; got 1, 1 and 2"),
         ("linda+gates=no", "gates cannot be 'no'; give true or false"),
         ("eda+partners=same", "eda mixes no two texts and has no partners"),

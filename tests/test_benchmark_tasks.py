@@ -133,7 +133,7 @@ def test_one_odd_value_leaves_the_others_as_they_are(tmp_path: Path) -> None:
     with pytest.raises(LindaError, match="row 0: 'text' is 911, not a text"):
         NamedTask("mine", tmp_path).load()
     write_split(tmp_path / "mine", "train", [{"text": "x", "label": "1"}, {"text": "y", "label": 1}])
-    with pytest.raises(LindaError, match="row 1: the label 1 is of type int, those before it of type str"):
+    with pytest.raises(LindaError, match="row 1: the label 1 is of type int, earlier labels are of type str"):
         NamedTask("mine", tmp_path).load()
 
 

@@ -9,13 +9,14 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import psutil
 import pytest
 from click.testing import CliRunner, Result
 
-from linda import augmenters
+from linda import methods
 from linda.augmentation import Augmenter, gates, labels, plan
-from linda.augmentation.file_run import augment_file
+from linda.augmentation.file_pipeline import augment_file
 from linda.cli import augment as cli
 from linda.cli import main
 from linda.files import tables
@@ -42,7 +43,7 @@ def test_the_choices_of_the_help_are_those_of_the_library() -> None:
     assert cli.LABELS == labels.MODES
     assert list(cli.GATES) == gates.Gates.names()
     assert cli.FORMATS == tables.FORMATS
-    one_at_a_time = [name for name in augmenters.names() if not augmenters.find(name).needs_partner]
+    one_at_a_time = [name for name in methods.names() if not methods.find(name).needs_partner]
     assert sorted(cli._CHANGE_ONE) == sorted(one_at_a_time)
 
 
@@ -53,6 +54,16 @@ def test_every_default_is_the_librarys() -> None:
     assert len(shared) > 15
     for name in shared:
         assert defaults[name] == getattr(library, name), name
+
+
+def test_the_help_groups_every_option_and_ends_with_two_examples() -> None:
+    grouped = [name for names in cli.GROUPS.values() for name in names]
+    options = [option.name for option in cli.command.params if isinstance(option, click.Option)]
+    assert sorted(grouped) == sorted(options)
+    text = call("--help").stdout
+    headings = [line.removesuffix(":") for line in text.splitlines() if line.endswith(":") and line[0] != " "]
+    assert headings == [*cli.GROUPS, "Other options"]
+    assert text.split("Examples:")[1].count("linda augment") == 2
 
 
 def test_a_table_gets_bigger_and_the_summary_says_how(folder: Path) -> None:
@@ -75,7 +86,7 @@ def test_the_summary_names_the_engine(folder: Path, tiny_model_folder: Path, met
 def test_a_method_without_an_engine_takes_none(folder: Path) -> None:
     result = call("in.csv", "--output", "out.jsonl", *QUICK, "--engine", "torch")
     assert result.exit_code == 2
-    assert "--engine would do nothing here: eda has no such model" in result.stderr
+    assert "--engine has no effect: eda uses no such model" in result.stderr
 
 
 def test_gates_can_be_opened(folder: Path) -> None:
@@ -113,17 +124,17 @@ def test_the_plan_is_printed_saved_and_followed(folder: Path) -> None:
         (GOOD, ["--output", "nowhere/out.csv"], "does not exist"),
         (GOOD, ["--output", "/proc/out.csv"], "cannot write"),
         (GOOD, ["--output", "out.doc"], "does not tell the format"),
-        (GOOD, ["--method", "linda", "--ratio", "2"], "'2' is no ratio"),
-        (GOOD, ["--ratio", "0.5"], "--ratio would do nothing here: eda mixes no two texts"),
-        (GOOD, ["--plan", "plan.csv", "--total", "3"], "--total would do nothing here: the plan says it already"),
-        (GOOD, ["--teacher", "nowhere"], "--teacher would do nothing here: it gives --labels predicted"),
-        (GOOD, ["--temperature", "2"], "--temperature would do nothing here"),
-        (GOOD, ["--encoder", "nowhere"], "--encoder would do nothing here"),
+        (GOOD, ["--method", "linda", "--ratio", "2"], "'2' is not a ratio"),
+        (GOOD, ["--ratio", "0.5"], "--ratio has no effect: eda does not mix texts"),
+        (GOOD, ["--plan", "plan.csv", "--total", "3"], "--total has no effect: --plan already determines it"),
+        (GOOD, ["--teacher", "nowhere"], "--teacher has no effect: only --labels predicted uses it"),
+        (GOOD, ["--temperature", "2"], "--temperature has no effect"),
+        (GOOD, ["--encoder", "nowhere"], "--encoder has no effect"),
         (GOOD, ["--save-plan", "in.csv"], "in.csv and in.csv are the same file"),
         (GOOD, ["--save-plan", "out.csv"], "out.csv and out.csv are the same file"),
-        (GOOD, ["--save-plan", "-", "--output", "-"], "would be one stream"),
+        (GOOD, ["--save-plan", "-", "--output", "-"], "would both write to standard output"),
         (GOOD, ["--labels", "sharpened", "--temperature", "0"], "above 0"),
-        (GOOD, ["--method", "magic"], "no augmenter 'magic'"),
+        (GOOD, ["--method", "magic"], "unknown method 'magic'"),
         (GOOD, ["--method", "linda", "--model", "nowhere"], "nowhere"),
         (GOOD, ["--labels", "predicted", "--teacher", "nowhere"], "no folder 'nowhere'"),
         (GOOD, ["--plan", "nowhere.csv"], "nowhere.csv"),
@@ -146,7 +157,7 @@ def test_mixed_label_types_are_told_with_their_row(folder: Path) -> None:
     (folder / "in.jsonl").write_text('{"text": "a b", "label": 1}\n{"text": "c d", "label": "1"}\n')
     result = call("in.jsonl", "--output", "out.csv", *QUICK)
     assert result.exit_code == 2
-    assert "row 1: the label '1' is of type str, those before it of type int" in result.stderr
+    assert "row 1: the label '1' is of type str, earlier labels are of type int" in result.stderr
 
 
 def test_there_is_no_such_input(folder: Path) -> None:
@@ -156,13 +167,13 @@ def test_there_is_no_such_input(folder: Path) -> None:
     (folder / "out.csv").write_text("an earlier one")
     assert "there is no file missing.csv" in call("missing.csv", "--output", "out.csv").stderr
     (folder / "dir.csv").mkdir()
-    assert "dir.csv is a folder; give a file in it" in call("dir.csv", "--output", "out.csv").stderr
+    assert "dir.csv is a folder; give a file" in call("dir.csv", "--output", "out.csv").stderr
 
 
 def test_a_bad_row_is_told_with_its_file(folder: Path) -> None:
     (folder / "in.csv").write_text("text,label\nan old dog,0\nthe cat,\n")
     result = call("in.csv", "--output", "out.csv", *QUICK)
-    assert result.stderr == "linda: in.csv: row 1: the label is missing; give every row one (the first row is row 0)\n"
+    assert result.stderr == "linda: in.csv: row 1: the label is missing; every row needs one (the first row is row 0)\n"
 
 
 def test_backtranslation_names_its_models(folder: Path) -> None:
@@ -182,8 +193,8 @@ def test_one_class_is_allowed_with_a_warning(folder: Path) -> None:
 def test_a_row_alone_in_its_label_is_told(folder: Path, tiny_model_folder: Path) -> None:
     (folder / "in.csv").write_text(GOOD + "alone,2\n")
     arguments = ("in.csv", "--output", "out.csv")
-    assert "1 rows are alone in their label" in call(*arguments, "--model", str(tiny_model_folder)).stderr
-    assert "alone in their label" not in call(*arguments, *QUICK).stderr
+    assert "1 rows are the only ones with their label" in call(*arguments, "--model", str(tiny_model_folder)).stderr
+    assert "the only ones with their label" not in call(*arguments, *QUICK).stderr
 
 
 def test_rows_without_text_can_be_skipped(folder: Path) -> None:

@@ -2,10 +2,10 @@ import re
 
 import pytest
 
-from linda import augmenters
-from linda.augmenters.eda import Eda
-from linda.augmenters.synonyms import synonyms
+from linda import methods
 from linda.errors import LindaError
+from linda.methods.eda import Eda
+from linda.methods.synonyms import synonyms
 
 TEXT = '"What is the capital of France?", he asked; nobody (but Mary) knew.'
 
@@ -86,10 +86,10 @@ def test_texts_that_cannot_be_changed_come_back(text: str) -> None:
 
 
 def test_registry_knows_its_methods() -> None:
-    assert augmenters.load("eda").name == "eda"
-    with pytest.raises(LindaError, match="no augmenter 'ede'; known are linda, eda"):
-        augmenters.load("ede")
-    with pytest.raises(LindaError, match=r"'eda' cannot be set up so: .*beams"):
-        augmenters.load("eda", beams=3)
-    with pytest.raises(LindaError, match=r"got 1\.5"):
-        augmenters.load("eda", share=1.5)
+    assert methods.load("eda").name == "eda"
+    with pytest.raises(LindaError, match="unknown method 'ede'; choose from linda, eda"):
+        methods.load("ede")
+    with pytest.raises(LindaError, match=r"wrong options for the method 'eda': .*beams"):
+        methods.load("eda", beams=3)
+    with pytest.raises(LindaError, match=r"changes is 1\.5"):
+        methods.load("eda", share=1.5)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from linda.augmentation.generation import Chunk, NewRow, Tally
 from linda.augmentation.journal import Journal
+from linda.augmentation.pipeline import Chunk, Tally
+from linda.augmentation.tables import NewRow
 from linda.errors import LindaError
 
 RUN = {"seed": 1, "gates": {"copies": True}, "classes": (1, 2)}

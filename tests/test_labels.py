@@ -110,7 +110,7 @@ def test_a_label_that_only_looks_like_a_list_is_a_text() -> None:
         ([1, True], "row 1: .*bool.*int"),
         ([0.5], "row 0: .*fraction"),
         ([{"a": 1}], "row 0"),
-        ([[0.5, 0.5], [1.0]], "row 1: 1 probabilities where 2"),
+        ([[0.5, 0.5], [1.0]], "row 1: 1 probabilities, expected 2"),
         ([[0.5, 0.6]], "row 0: .*sum to 1"),
         ([[-0.5, 1.5]], "row 0: .*≥ 0"),
         ([[float("nan"), 1.0]], "row 0"),
@@ -123,7 +123,7 @@ def test_bad_labels_are_told_with_their_row(values: list[Any], message: str) -> 
 
 
 def test_a_label_outside_the_given_set_is_refused() -> None:
-    with pytest.raises(LindaError, match=r"row 1: the label 'c' is none of 'a', 'b'"):
+    with pytest.raises(LindaError, match=r"row 1: the label 'c' is not one of 'a', 'b'"):
         read(["a", "c"], ["a", "b"])
 
 

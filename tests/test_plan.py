@@ -90,7 +90,7 @@ def test_nearest_partners_are_the_neighbours_each_as_likely() -> None:
         met, counts = np.unique(plan.partner[plan.row == row], return_counts=True)
         assert set(met) == set(NEIGHBOURS[row])
         assert counts.min() > 900
-    with pytest.raises(LindaError, match="need the neighbours"):
+    with pytest.raises(LindaError, match="need `neighbours`"):
         make_plan(CODES, partners="nearest")
 
 
@@ -133,7 +133,7 @@ def test_a_single_row_is_its_own_partner_where_nothing_is_mixed() -> None:
         ([-1], {"partners": None}, "no rows"),
         ([0, -1], {}, "one row"),
         ([0, 1], {"partners": "same"}, "same label"),
-        ([0, 0], {"partners": "different"}, "one label"),
+        ([0, 0], {"partners": "different"}, "all rows have the same label"),
         ([0, 0], {"partners": "nearest"}, "'nearest'"),
         ([0, 0], {"per_row": 0}, "per_row is 0"),
         ([0, 0], {"total": 0}, "total is 0"),
@@ -163,7 +163,7 @@ def test_a_plan_prints_as_a_short_table() -> None:
     ("content", "message"),
     [
         ("row,partner,alpha\n0,1,0.5\n", "seed"),
-        ("row,partner,alpha,seed\n0,x,0.5,1\n", "line 2.*whole numbers"),
+        ("row,partner,alpha,seed\n0,x,0.5,1\n", "line 2.*integers"),
         ("row,partner,alpha,seed\n0,1,0.5,1\n0,1,1.5,1\n", "line 3: alpha is 1.5"),
         ("row,partner,alpha,seed\n0,1\n", "line 2"),
         ("row,partner,alpha,seed\n0,1,0.5,-3\n", "line 2: the seed is -3"),

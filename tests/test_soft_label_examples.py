@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from linda.augmentation import Augmenter
-from linda.augmentation.file_run import augment_file
+from linda.augmentation.file_pipeline import augment_file
 from tiny_encoder import WORDS, save_tiny_bert
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

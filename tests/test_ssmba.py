@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from linda import augmenters
-from linda.augmenters.ssmba import Ssmba
+from linda import methods
 from linda.engines.decoding import Decoding, Hypothesis
 from linda.errors import LindaError
 from linda.interpolation import Interpolator
+from linda.methods.ssmba import Ssmba
 from linda.model import LindaModel
 from linda.model.tokens import Tokens
 from tiny_encoder import save_tiny_bert
@@ -98,7 +98,7 @@ def test_a_linda_model_sees_masked_words(tiny_model: LindaModel) -> None:
 
 
 def test_a_linda_folder_is_known_as_such(tiny_model_folder: Path) -> None:
-    method = augmenters.load("ssmba", model=tiny_model_folder)
+    method = methods.load("ssmba", model=tiny_model_folder)
     texts = ["the cat sat. " * 10, "who is the man"]
     together = method.texts(texts, None, None, [1, 2])
     assert together == [method.texts([text], None, None, [seed])[0] for text, seed in zip(texts, [1, 2], strict=True)]
@@ -106,7 +106,7 @@ def test_a_linda_folder_is_known_as_such(tiny_model_folder: Path) -> None:
 
 
 def test_bad_settings(tmp_path: Path) -> None:
-    with pytest.raises(LindaError, match="got 0"):
+    with pytest.raises(LindaError, match="masks is 0"):
         Ssmba(tmp_path, share=0)
     with pytest.raises(LindaError, match="cannot be loaded as a masked language model"):
         Ssmba(tmp_path / "nothing")

@@ -58,7 +58,7 @@ def test_a_teacher_without_names_is_taken_by_number(bert: Path, tmp_path: Path) 
 
 
 def test_a_teacher_of_other_labels_is_refused(bert: Path, tmp_path: Path) -> None:
-    with pytest.raises(LindaError, match="'x', 'y', the data's 'g', 'r'"):
+    with pytest.raises(LindaError, match="'x', 'y', those of the data 'g', 'r'"):
         load_teacher(save_classifier(bert, tmp_path / "a", ["x", "y"]), ("g", "r"))
     with pytest.raises(LindaError, match="must be the same"):
         load_teacher(save_classifier(bert, tmp_path / "b", None, 3), ("g", "r"))

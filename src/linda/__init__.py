@@ -8,7 +8,7 @@ from linda.errors import LindaError
 if TYPE_CHECKING:
     from linda.augmentation import Augmenter as Augmenter
     from linda.augmentation import augment as augment
-    from linda.augmentation.file_run import augment_file as augment_file
+    from linda.augmentation.file_pipeline import augment_file as augment_file
     from linda.augmentation.plan import Plan as Plan
     from linda.classifier.losses import soft_cross_entropy as soft_cross_entropy
     from linda.config import LindaConfig as LindaConfig
@@ -26,7 +26,7 @@ _ROOMS = {
     "LindaModel": "linda.model",
     "Plan": "linda.augmentation.plan",
     "augment": "linda.augmentation",
-    "augment_file": "linda.augmentation.file_run",
+    "augment_file": "linda.augmentation.file_pipeline",
     "soft_cross_entropy": "linda.classifier.losses",
 }
 

@@ -28,8 +28,6 @@ class LindaConfig:
     norm_penalty: float = 0.001  # λ of Eq. 6
     noise: float = 0.001  # standard deviation of the noise on every state, in training
     middle_noise: float = 0.0  # more of it at α = ½, as a share of the state's norm; none at the ends; 0 in the paper
-    # In writing, how much longer the mixed states of two long texts are made half-way between them; not in the paper.
-    middle_gain: float = 0.0
     mirrored: bool = False  # each text of a pair is the only target of a mixture of its own; not so in the paper
     softmax_sample: int = 0  # pieces, beside the minibatch's own, that training's softmax is estimated from; 0: all
     max_length: int = 128  # the window in tokens; longer texts are mixed sentence by sentence
@@ -45,7 +43,7 @@ class LindaConfig:
         if self.mixing not in MIXINGS:
             raise LindaError(f"mixing is {shortened(self.mixing)}; it must be one of {', '.join(MIXINGS)}")
         checked_number(self.mask_probability, "mask_probability", 0, 1)
-        for name in ("norm_penalty", "noise", "middle_noise", "middle_gain"):
+        for name in ("norm_penalty", "noise", "middle_noise"):
             checked_number(getattr(self, name), name, 0, _LARGEST_NUMBER)
         checked_integer(self.softmax_sample, "softmax_sample", 0, _LARGEST_SIZE)
         checked_integer(self.max_length, "max_length", 4, _LARGEST_SIZE)

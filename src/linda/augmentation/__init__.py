@@ -1,21 +1,18 @@
-"""Labelled rows become more of them: plan → texts → gates → labels → rows.
+"""Labelled rows in, more labelled rows out: rows → plan → texts → gates → labels → rows.
 
     bigger = linda.augment(frame, text="text", label="label", per_row=2)
 
-In the order in which data flow:
-
-frames       lists, pandas and `datasets`, read as tables and joined with new rows again
-examples     the rows of a table, checked; `labels` reads their labels as distributions
-plan         who meets whom, at which ratio; `neighbours` finds the rows most alike
-writing      tasks become texts, by one of `linda.augmenters`, in one process or several
-gates        which texts are kept
-generation   plan rows become new rows, labelled by `labels` and, if asked, a `teacher`
-records      the columns that say what a row is and where it comes from
-summary      what a run made, in a few lines
-augmenter    all of it for data in memory
-file_run     all of it for files: the `journal` lets a killed run go on, `joined_file` writes its output
+settings       what a run makes and how
+examples       the rows of a table, checked; the columns that are added to them
+plan           which rows are mixed, and at which ratio; `neighbours` finds similar rows
+texts          texts for the rows of a plan, written by a method of `linda.methods`
+gates          which new texts are kept
+labels         labels of originals and new rows, as distributions; `teacher` predicts them
+tables         originals and new rows as one table: lists, pandas, `datasets`, Arrow
+pipeline       all steps together, and `Augmenter` for data in memory
+file_pipeline  the same for files, streamed; the `journal` makes runs resumable
 """
 
-from linda.augmentation.augmenter import Augmenter, augment
+from linda.augmentation.pipeline import Augmenter, augment
 
 __all__ = ["Augmenter", "augment"]

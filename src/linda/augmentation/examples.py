@@ -1,27 +1,41 @@
-"""Labelled rows, checked: the form in which plan and generation see any data."""
+"""Labelled rows of a table, checked: the input of all further steps."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from linda.augmentation.gates import Example
+import numpy as np
+import pyarrow as pa
+
 from linda.augmentation.labels import LabelName, LabelReader, Labels, shown
 from linda.errors import LindaError, checked_text
 
-# The columns that say where a new row comes from.
-RECORD = ("label_probs", "parent_a", "parent_b", "alpha", "method", "plan_seed")
+# The texts of one row: one, or the two of a pair task.
+Example = tuple[str, ...]
+
+# The columns that are added to every row, in order. They record where a new row comes from.
+RECORD: dict[str, pa.DataType] = {
+    "label_probs": pa.list_(pa.float64()),
+    "parent_a": pa.int64(),
+    "parent_b": pa.int64(),
+    "alpha": pa.float64(),
+    "method": pa.string(),
+    "plan_seed": pa.int64(),
+}
+# Added as well if new rows have a weight other than 1.
+WEIGHT: dict[str, pa.DataType] = {"weight": pa.float64()}
 
 
 class Table(Protocol):
-    """Columns of equal length, rows counted from 0; they need not be in memory."""
+    """Columns of equal length, with rows numbered from 0. They need not be in memory."""
 
     columns: list[str]
 
     def __len__(self) -> int: ...
 
     def fetch(self, column: str, rows: Sequence[int]) -> list[Any]:
-        """Values of any rows, in the order asked for; missing values are None."""
+        """Values of these rows, in the given order. Missing values are None."""
         ...
 
     def scan(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
@@ -54,29 +68,33 @@ class ListTable:
 
 @dataclass(frozen=True)
 class Examples:
-    """A table whose texts and labels are known to be good, but for the rows that were skipped (code −1)."""
+    """A table whose texts and labels are valid, except for skipped rows (label code −1)."""
 
     table: Table
     text: str
     pair: str | None
     label: str
     labels: Labels
-    notes: tuple[str, ...]  # what the user should know: rows skipped, one class only
+    notes: tuple[str, ...]  # for the user: skipped rows, a single class
 
     @property
     def text_columns(self) -> list[str]:
         return [self.text] if self.pair is None else [self.text, self.pair]
 
     @property
+    def kept(self) -> np.ndarray:
+        """Numbers of the rows that are not skipped."""
+        return np.flatnonzero(self.labels.codes >= 0)
+
+    @property
     def skipped(self) -> int:
-        return int((self.labels.codes < 0).sum())
+        return len(self.labels.codes) - len(self.kept)
 
     def fetch(self, rows: Sequence[int]) -> list[Example]:
-        """The text of each row, or its two texts."""
         return list(zip(*(self.table.fetch(column, rows) for column in self.text_columns), strict=True))
 
     def scan(self) -> Iterator[tuple[int, Example]]:
-        """Number and texts of every row that was not skipped."""
+        """Number and texts of each row that is not skipped."""
         for row, example in enumerate(self.table.scan(self.text_columns)):
             if self.labels.codes[row] >= 0:
                 yield row, example
@@ -90,14 +108,30 @@ def read_examples(
     *,
     skip_empty: bool = False,
     classes: Sequence[LabelName] | None = None,
+    reserved: Sequence[str] = tuple(RECORD),
 ) -> Examples:
-    """Reads every text and label once. The first bad row is an error that names it.
+    """Read and check every text and label of a table.
 
-    skip_empty: leave out rows whose text is empty or missing, instead.
-    classes: the label set, where the data may not show all of it.
+    Args:
+        table: The rows.
+        text: Text column.
+        label: Label column.
+        pair: Second text column of a pair task.
+        skip_empty: Leave out rows whose text is empty or missing, instead of raising an error.
+        classes: All classes, if the data may not contain every one.
+        reserved: Names of columns that will be added, and that the table must not have.
+
+    Returns:
+        The examples.
+
+    Raises:
+        LindaError: The first bad row, by its number.
+
+    Example:
+        read_examples(ListTable({"text": ["a cat", "a dog"], "label": [0, 1]}))
     """
     text_columns = [text] if pair is None else [text, pair]
-    _check_columns(table.columns, text_columns, label)
+    _check_columns(table.columns, text_columns, label, reserved)
     reader = LabelReader(classes)
     for row, (*texts, value) in enumerate(table.scan([*text_columns, label])):
         if skip_empty and any(_is_empty(cell) for cell in texts):
@@ -106,7 +140,7 @@ def read_examples(
         for column, cell in zip(text_columns, texts, strict=True):
             if _is_empty(cell):
                 raise LindaError(
-                    f"row {row}: {column!r} is empty; fill it in, or leave such rows out (skip_empty, --skip-empty)"
+                    f"row {row}: {column!r} is empty; fill it in, or skip such rows (skip_empty, --skip-empty)"
                 )
             checked_text(cell, f"row {row}: {column!r}")
         reader.add(value, f"row {row}")
@@ -114,28 +148,28 @@ def read_examples(
     return Examples(table, text, pair, label, labels, tuple(_notes(labels)))
 
 
-def _check_columns(columns: Sequence[str], text_columns: Sequence[str], label: str) -> None:
-    doubled = [name for name, count in Counter(columns).items() if count > 1]
-    if doubled:
-        raise LindaError(f"the column {doubled[0]!r} is there twice; rename one")
-    for column in (*text_columns, label):
+def _check_columns(columns: Sequence[str], text_columns: Sequence[str], label: str, reserved: Sequence[str]) -> None:
+    repeated = [name for name, count in Counter(columns).items() if count > 1]
+    if repeated:
+        raise LindaError(f"the column {repeated[0]!r} occurs twice; rename one")
+    used = [*text_columns, label]
+    for column in used:
         if column not in columns:
             raise LindaError(f"there is no column {column!r}; the data has {shown(columns)}")
-    wanted = [*text_columns, label]
-    if len(set(wanted)) < len(wanted):
-        raise LindaError(f"text, pair and label must be different columns; got {shown(wanted)}")
-    taken = [column for column in RECORD if column in columns]
+    if len(set(used)) < len(used):
+        raise LindaError(f"text, pair and label must be different columns; got {shown(used)}")
+    taken = [column for column in reserved if column in columns]
     if taken:
-        raise LindaError(f"the data has a column {taken[0]!r} already, which the new rows need; drop or rename it")
+        raise LindaError(f"the data already has a column {taken[0]!r}, which is added to new rows; drop or rename it")
 
 
 def _notes(labels: Labels) -> Iterator[str]:
     skipped = int((labels.codes < 0).sum())
     if skipped:
-        yield f"{skipped:,} rows without text are skipped"
+        yield f"skipped {skipped:,} rows without text"
     present = [name for name, count in labels.counts().items() if count]
     if len(present) == 1:
-        yield f"all rows have the label {present[0]!r}: there is nothing to tell apart, in old rows or new"
+        yield f"all rows have the label {present[0]!r}; a classifier needs at least two classes"
 
 
 def _is_empty(value: Any) -> bool:

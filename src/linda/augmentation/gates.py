@@ -1,9 +1,9 @@
-"""Which new texts are kept. Each gate has a name, a switch and a count.
+"""Filters for new texts. Each gate has a name, can be disabled, and counts what it rejects.
 
-copies      the row is one of its parents again, though the ratio asked for something between them
-duplicates  the row is already there, among the originals or the rows made before it
-runaway     no words at all, far more words than both parents have, or the same words over and over
-drift       hardly a content word of it stands in either parent: fluent, but about something else
+copies      the row equals one of its parents, although the ratio is between 0 and 1
+duplicates  the row equals an original or an earlier new row
+runaway     no words, many more words than both parents, or the same words repeated
+drift       almost no content word comes from either parent: fluent, but about something else
 """
 
 from collections.abc import Iterable
@@ -11,22 +11,20 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from hashlib import blake2b
 
+from linda.augmentation.examples import Example
 from linda.measures import FUNCTION_WORDS, most_repeated_trigram, words
 
-# A text may be longer than both parents, not twice as long; the constants leave room for very short parents.
+# A text may be longer than both parents, but not twice as long. The constants allow for very short parents.
 _RUNAWAY_FACTOR, _RUNAWAY_WORDS, _RUNAWAY_CHARACTERS = 2, 10, 60
 
-# Below this share of content words from the parents a text is about something else. An honest interpolation
-# of a question and a statement may bring a third of its words from neither.
+# With a smaller share of content words from the parents, a text is about something else. A good interpolation
+# of a question and a statement may have a third of its words from neither.
 _DRIFT_SHARE = 0.25
-
-# The texts of one row: one, or the two of a pair task.
-Example = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Gates:
-    """Which gates are closed to bad rows; all are by default."""
+    """Which gates are enabled; by default, all."""
 
     copies: bool = True
     duplicates: bool = True
@@ -38,10 +36,19 @@ class Gates:
         return [gate.name for gate in fields(cls)]
 
     def rejected_by(self, new: Example, first: Example, second: Example | None, between: bool) -> str | None:
-        """The gate that stops this new row, judged by itself and its parents; None lets it pass.
+        """The gate that rejects a new row. Duplicates are not checked here, as that needs all earlier rows.
 
-        between: whether something other than a copy of a parent was asked for. Duplicates are not judged here:
-        they need the rows before this one.
+        Args:
+            new: Texts of the new row.
+            first: Texts of the first parent.
+            second: Texts of the second parent; None if the method does not mix.
+            between: Whether the ratio asks for a text other than a parent.
+
+        Returns:
+            The name of the gate, or None if the row passes.
+
+        Example:
+            Gates().rejected_by(("a cat",), ("A cat.",), ("a dog",), between=True)  # "copies"
         """
         parents = [first] if second is None else [first, second]
         # each text of the row with its own parents
@@ -56,7 +63,7 @@ class Gates:
 
 
 class Seen:
-    """The examples that are there already, as 64-bit hashes: a million take less than 100 MB."""
+    """All rows so far, as 64-bit hashes: a million rows take less than 100 MB."""
 
     def __init__(self, examples: Iterable[Example] = ()) -> None:
         self._keys = {_key(example) for example in examples}
@@ -73,7 +80,7 @@ class Seen:
 
 @lru_cache(maxsize=64)
 def _words(text: str) -> list[str]:
-    """Every gate asks for the words of the same three texts."""
+    """Cached: every gate needs the words of the same three texts."""
     return words(text)
 
 
@@ -82,7 +89,7 @@ def same_example(first: Example, second: Example) -> bool:
 
 
 def _folded(example: Example) -> list[str]:
-    """Without case, spaces and punctuation; a text that has nothing else stays as it is."""
+    """Without case, spaces and punctuation, unless nothing else is left."""
     return ["".join(_words(text)) or text.strip() for text in example]
 
 

@@ -1,7 +1,7 @@
-"""Which rows are most alike, as an encoder sees them: the partners of `--partners nearest`.
+"""The most similar rows by the cosine of sentence embeddings: the partners of `--partners nearest`.
 
-Texts are read and compared in blocks. What stays in memory is a vector of 16-bit numbers for each row (768 bytes with
-MiniLM); the time for comparing grows with the square of the rows.
+Texts are read and compared in blocks. Memory: one float16 vector per row (768 bytes with MiniLM). Time: quadratic in
+the number of rows.
 """
 
 from collections.abc import Iterator
@@ -18,21 +18,27 @@ from linda.augmentation.plan import NoPartnerError
 from linda.classifier.encoder import SentenceEncoder
 from linda.model.pretrained import find_device
 
-# How many of the rows most alike a row may meet.
+# How many of the most similar rows may be mixed with a row.
 NEIGHBOURS = 5
 
 _BLOCK = 2048
 
 
 def nearest_rows(examples: Examples, encoder: str | Path | None = None, *, progress: bool = False) -> np.ndarray:
-    """The rows (n, k) most alike to each row, the nearest first; −1 for rows that are left out of everything.
+    """The k most similar rows of each row, nearest first.
 
-    Two texts are as alike as the cosine of their mean states says. A pair of texts is read as one.
+    Args:
+        examples: The rows. The two texts of a pair are encoded together.
+        encoder: Folder or hub name of the encoder; None for all-MiniLM-L6-v2.
+        progress: Show a progress bar.
+
+    Returns:
+        Row numbers (n, k), with −1 for skipped rows.
     """
-    rows = np.flatnonzero(examples.labels.codes >= 0)
+    rows = examples.kept
     if len(rows) < 2:
-        raise NoPartnerError(f"there are {len(rows)} rows; a row's nearest is another one, give at least two")
-    places = _most_alike(torch.cat(list(_vectors(examples, encoder, progress))), min(NEIGHBOURS, len(rows) - 1))
+        raise NoPartnerError(f"there are {len(rows)} rows; nearest partners need at least two")
+    places = _most_similar(torch.cat(list(_vectors(examples, encoder, progress))), min(NEIGHBOURS, len(rows) - 1))
     nearest = np.full((len(examples.labels.codes), places.shape[1]), -1, dtype=np.int32)
     nearest[rows] = rows[places.numpy()]
     return nearest
@@ -40,7 +46,7 @@ def nearest_rows(examples: Examples, encoder: str | Path | None = None, *, progr
 
 @torch.inference_mode()
 def _vectors(examples: Examples, encoder: str | Path | None, progress: bool) -> Iterator[Tensor]:
-    """Blocks of unit vectors (≤ _BLOCK, d) of the rows that are not left out."""
+    """Unit vectors of the rows that are not skipped, in blocks (≤ _BLOCK, d)."""
     from tqdm import tqdm
 
     model = SentenceEncoder.from_pretrained(encoder).to(find_device()).eval()
@@ -53,8 +59,8 @@ def _vectors(examples: Examples, encoder: str | Path | None, progress: bool) -> 
             bar.update(len(block))
 
 
-def _most_alike(vectors: Tensor, count: int) -> Tensor:
-    """The places (n, count) of the vectors with the largest product with each of `vectors` (n, d), but for itself."""
+def _most_similar(vectors: Tensor, count: int) -> Tensor:
+    """For each of `vectors` (n, d), the positions (n, count) of the others with the largest dot product."""
     everyone = torch.arange(len(vectors)).split(_BLOCK)
     found = []
     for rows in everyone:

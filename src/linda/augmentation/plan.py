@@ -1,12 +1,12 @@
-"""Who meets whom, at which ratio: the plan that generation follows.
+"""Which rows are mixed, and at which ratio.
 
     plan = make_plan(codes, ratio="beta:0.4", partners="different", seed=7)
     print(plan)
     plan.save("plan.csv"); Plan.read("plan.csv") == plan
 
-A plan is a small table (row, partner, α, seed), 32 bytes per new row. It depends on the labels, the options
-and the seed alone, and on the texts where partners are the nearest. Row i is made from the i-th block of a
-counter-based random generator, so that it is the same however many rows follow it.
+A plan is a small table (row, partner, α, seed), 32 bytes per new row. It depends only on the labels, the options and
+the seed; with nearest partners, also on the texts. Row i uses block i of a counter-based random generator, so it does
+not depend on the number of rows after it.
 """
 
 import csv
@@ -18,24 +18,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linda.errors import LindaError, checked_integer, checked_ratio, shortened
+from linda.errors import LindaError, checked_integer, checked_ratio
 from linda.files.rowfile import read_rows
 from linda.files.textio import atomic_writer, open_text
 
 PARTNERS = ("any", "same", "different", "stratified", "nearest")
 
-# Enough for a label, and short enough to read: α in the plan, in the output and in the label are one number.
+# Precise enough for a label. The plan, the output and the label use the same rounded α.
 _RATIO_DECIMALS = 4
 
-MOST_ROWS = 10**8  # of a plan: 3.2 GB of it
+MOST_ROWS = 10**8  # 3.2 GB
 
 
 class NoPartnerError(LindaError):
-    """There are rows, but none that could be mixed as asked."""
+    """No row has a partner of the requested kind."""
 
 
 class PlanRow(NamedTuple):
-    """One new row to be made: `alpha` is the share of `row`, the rest is `partner`'s."""
+    """A new row to be written: `alpha` is the share of `row`, 1 − `alpha` the share of `partner`."""
 
     row: int
     partner: int
@@ -45,7 +45,7 @@ class PlanRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Four columns of equal length (N,): rows are counted from 0 as they stand in the data."""
+    """Four columns of equal length (N,). Rows are numbered from 0, in the order of the data."""
 
     row: np.ndarray  # int64
     partner: np.ndarray  # int64
@@ -55,7 +55,7 @@ class Plan:
     def __len__(self) -> int:
         return len(self.row)
 
-    def __getitem__(self, part: slice) -> "Plan":
+    def __getitem__(self, part: "slice | list[int]") -> "Plan":
         return Plan(self.row[part], self.partner[part], self.alpha[part], self.seed[part])
 
     def __iter__(self) -> Iterator[PlanRow]:
@@ -68,7 +68,7 @@ class Plan:
             return NotImplemented
         return all(np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
 
-    __hash__ = None  # type: ignore[assignment]  # compared by value, and large
+    __hash__ = None  # type: ignore[assignment]  # mutable arrays, compared by value
 
     def __str__(self) -> str:
         """The first rows as a table."""
@@ -80,7 +80,7 @@ class Plan:
         return "\n".join(lines)
 
     def save(self, path: str | Path) -> None:
-        """CSV, or JSON lines for a name in .jsonl; .gz and .xz are compressed."""
+        """Write CSV, or JSON lines if the name has .jsonl; names in .gz and .xz are compressed."""
         with atomic_writer(path) as file:
             if _is_json(path):
                 for row in self:
@@ -92,7 +92,7 @@ class Plan:
 
     @classmethod
     def read(cls, path: str | Path) -> "Plan":
-        """A plan that `save` wrote, or one made by hand in the same form."""
+        """Read a plan that `save` wrote, or one of the same form."""
         with open_text(path) as lines:
             rows = read_rows(lines, "jsonl" if _is_json(path) else "csv", str(path), needed=PlanRow._fields)
             return cls.of([_checked_row(values, f"{path}, line {number}") for number, values in rows])
@@ -105,26 +105,26 @@ class Plan:
         return cls(row_column, partner_column, np.asarray(alpha, dtype=np.float64), seed_column)
 
     def check_fits(self, codes: np.ndarray) -> None:
-        """Every row and partner must be a row of the data that was not left out."""
+        """Raise a `LindaError` unless every row and partner is a row of the data that is not skipped."""
         if not len(self):
-            raise LindaError("the plan has no rows: nothing would be made")
+            raise LindaError("the plan has no rows; give a plan with at least one")
         for column in (self.row, self.partner):
             outside = (column < 0) | (column >= len(codes))
             if outside.any():
                 place = int(outside.argmax())
                 raise LindaError(
-                    f"row {place} of the plan names row {column[place]}, but the data has rows 0 to "
-                    f"{len(codes) - 1}; make the plan anew for this data"
+                    f"row {place} of the plan refers to row {column[place]}, but the data has rows 0 to "
+                    f"{len(codes) - 1}; make a new plan for this data"
                 )
             left_out = codes[column] < 0
             if left_out.any():
                 place = int(left_out.argmax())
-                raise LindaError(f"row {place} of the plan names row {column[place]}, which is empty and was skipped")
+                raise LindaError(f"row {place} of the plan refers to row {column[place]}, which is empty and skipped")
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """How α is drawn: uniformly from `low` to `high`, or from Beta(`beta`, `beta`) stretched over them."""
+    """Distribution of α: uniform from `low` to `high`, or Beta(`beta`, `beta`) scaled to that range."""
 
     low: float = 0.0
     high: float = 1.0
@@ -148,17 +148,17 @@ class Ratio:
             return ratio
         except ValueError:
             raise LindaError(
-                f"{text!r} is no ratio; give uniform, beta:0.4, a number between 0 and 1, or a range as 0.2-0.8"
+                f"{text!r} is not a ratio; give uniform, beta:0.4, a number between 0 and 1, or a range such as 0.2-0.8"
             ) from None
 
     def draw(self, uniform: np.ndarray, seed: int, first: int) -> np.ndarray:
-        """α for rows `first`, `first` + 1 …; `uniform` (N,) holds one number in [0, 1) for each."""
+        """α for rows `first`, `first` + 1, …; `uniform` (N,) has one number in [0, 1) for each."""
         share = uniform if self.beta is None else _beta_shares(self.beta, seed, first, len(uniform))
         return np.round(self.low + (self.high - self.low) * share, _RATIO_DECIMALS)
 
 
 def _beta_shares(beta: float, seed: int, first: int, count: int) -> np.ndarray:
-    # numpy draws Beta by rejection, with an unknown number of random words: every row has its own stream.
+    # numpy samples Beta by rejection, with an unknown number of random words, so each row has its own stream.
     streams = (np.random.Philox(key=seed, counter=[0, row, 0, 1]) for row in range(first, first + count))
     return np.array([np.random.Generator(stream).beta(beta, beta) for stream in streams])
 
@@ -174,37 +174,44 @@ def make_plan(
     first: int = 0,
     neighbours: np.ndarray | None = None,
 ) -> Plan:
-    """One new row for each row of the data, or `per_row`, or `total` in all.
+    """Draw a plan.
 
-    codes: (n,) the class of each row, −1 for rows that are left out of everything.
-    partners: `any` other row; one of the `same` label; one of a `different` label; `stratified`: first a class,
-        each as likely as any other, then one of its rows; `nearest`: one of its `neighbours`.
-        None: nothing is mixed and no partner read; they are drawn as `any`, and a single row is its own.
-    first: where in the random stream the plan begins; a plan of many parts gives each its own.
-    neighbours: (n, k) the rows that each may meet, of `linda.augmentation.neighbours.nearest_rows`.
+    New rows cycle through the data: one for each row, then the next for each row. The remainder of `total` goes to
+    random rows. A row without a partner of the requested kind (the only row of its class) gets no new row.
 
-    New rows go round the data: one for every row, then the next for every row. What is left of `total` falls on
-    rows drawn at random. A row without a partner of the kind asked for (the only one of its class) has none.
+    Args:
+        codes: Class of each row (n,); −1 for skipped rows.
+        per_row: New rows per row.
+        total: New rows in total, instead of `per_row`.
+        partners: `any` other row; a row with the `same` or a `different` label; `stratified`: a uniformly drawn class,
+            then one of its rows; `nearest`: one of `neighbours`. None if nothing is mixed: partners are then drawn as
+            `any` but not used, and a single row is enough.
+        ratio: Distribution of α, see `Ratio.parse`.
+        seed: Seed of all draws.
+        first: Offset in the random stream. If a plan is made in parts, each part needs its own range.
+        neighbours: Possible partners of each row (n, k), from `linda.augmentation.neighbours.nearest_rows`.
+
+    Returns:
+        The plan.
+
+    Example:
+        make_plan(examples.labels.codes, per_row=2, partners="same", ratio="0.2-0.8", seed=7)
     """
     if partners is not None and partners not in PARTNERS:
-        raise LindaError(f"partners are {', '.join(PARTNERS)}; got {partners!r}")
+        raise LindaError(f"unknown partners {partners!r}; choose from {', '.join(PARTNERS)}")
     for name, value in (("per_row", per_row), ("total", total)):
-        if value is not None and value < 1:
-            raise LindaError(f"{name} is {shortened(value)}; it must be at least 1")
         if value is not None:
             checked_integer(value, name, 1, MOST_ROWS)
     if partners == "nearest" and neighbours is None:
-        raise LindaError("partners 'nearest' need the neighbours of each row; linda.augmentation.neighbours finds them")
+        raise LindaError("partners 'nearest' need `neighbours`, see linda.augmentation.neighbours.nearest_rows")
     if not 0 <= seed < 2**64:
-        raise LindaError(f"the seed is {seed}; it must lie between 0 and 2⁶⁴ − 1")
-    law = Ratio.parse(ratio)
+        raise LindaError(f"the seed is {seed}; it must be between 0 and 2⁶⁴ − 1")
+    distribution = Ratio.parse(ratio)
     classes = _Classes.of(codes)
     rows = classes.rows_with_partner(partners)
     count = total if total is not None else per_row * len(rows)
     if count > MOST_ROWS:
-        raise LindaError(
-            f"per_row is {per_row}, which makes {count:,} rows; give less, for at most {MOST_ROWS:,} in all"
-        )
+        raise LindaError(f"per_row is {per_row}, which makes {count:,} new rows; the maximum is {MOST_ROWS:,}")
     words = _random_words(seed, first, count)  # (N, 4)
     row = _rounds(rows, count, seed)
     u, v = _uniform(words[:, 0]), _uniform(words[:, 1])
@@ -216,20 +223,20 @@ def make_plan(
     return Plan(
         row=row,
         partner=partner,
-        alpha=law.draw(_uniform(words[:, 2]), seed, first),
+        alpha=distribution.draw(_uniform(words[:, 2]), seed, first),
         seed=(words[:, 3] >> np.uint64(32)).astype(np.int64),
     )
 
 
 @dataclass(frozen=True)
 class _Classes:
-    """The rows sorted by class: each class is a range of `order`, so any kind of partner is a range with a gap."""
+    """The rows sorted by class. A class is a range of `order`, so the partners of a row are a range with a gap."""
 
     order: np.ndarray  # (m,) row numbers, by class and then by number
-    place: np.ndarray  # (n,) where each row stands in `order`
+    place: np.ndarray  # (n,) position of each row in `order`
     code: np.ndarray  # (n,)
-    start: np.ndarray  # (C,) where each class begins in `order`
-    size: np.ndarray  # (C,) how many rows it has; classes without rows have 0
+    start: np.ndarray  # (C,) start of each class in `order`
+    size: np.ndarray  # (C,) number of rows of each class, possibly 0
 
     @classmethod
     def of(cls, codes: np.ndarray) -> "_Classes":
@@ -242,23 +249,30 @@ class _Classes:
     def rows_with_partner(self, partners: str | None) -> np.ndarray:
         rows = np.sort(self.order)
         if not len(rows):
-            raise NoPartnerError("there are no rows to make others from; give at least two")
+            raise NoPartnerError("there are no rows; give at least two")
         if len(rows) == 1 and partners is not None:
-            raise NoPartnerError("there is one row to mix; a new text lies between two rows, give at least two")
+            raise NoPartnerError("there is only one row; mixing needs at least two")
         if partners == "same":
             rows = rows[self.size[self.code[rows]] > 1]
             if not len(rows):
                 raise NoPartnerError(
-                    "no two rows have the same label; mix across labels (partners 'any', --partners any)"
+                    "no two rows have the same label; mix rows of different labels (partners='any', --partners any)"
                 )
         if partners == "different" and (self.size > 0).sum() < 2:
-            raise NoPartnerError("all rows have one label; choose other partners than 'different'")
+            raise NoPartnerError("all rows have the same label; choose partners other than 'different'")
         return rows
 
     def partners(self, row: np.ndarray, kind: str | None, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """A partner (N,) for each row (N,): u and v in [0, 1) choose it, never the row itself.
+        """Draw a partner for each row, never the row itself: from all rows or one class, without the row or its class.
 
-        All kinds draw from a range of `order` less a gap: everything or one class, without the row or its class.
+        Args:
+            row: Rows (N,).
+            kind: One of `PARTNERS` except nearest; None if nothing is mixed.
+            u: Numbers (N,) in [0, 1) that choose the partner.
+            v: Numbers (N,) in [0, 1) that choose its class, if stratified.
+
+        Returns:
+            Partners (N,).
         """
         place, own = self.place[row], self.code[row]
         if kind == "stratified":
@@ -271,13 +285,13 @@ class _Classes:
             gap, gap_size = self.start[own], self.size[own]
         else:
             gap, gap_size = place, ((low <= place) & (place < high)).astype(np.int64)
-        gap_size = np.minimum(gap_size, high - low - 1)  # a single row, where nothing is mixed
+        gap_size = np.minimum(gap_size, high - low - 1)  # a single row is its own partner if nothing is mixed
         drawn = low + (u * (high - low - gap_size)).astype(np.int64)
-        # A gap before the range (another class was drawn) has size 0 and moves nothing.
+        # A gap outside the range (another class was drawn) has size 0 and no effect.
         return self.order[np.where(drawn >= gap, drawn + gap_size, drawn)]
 
     def _any_class(self, own: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Each class as likely as any other; a row alone in its class cannot draw that class."""
+        """Draw a class uniformly. A row that is the only one of its class cannot draw that class."""
         known = np.flatnonzero(self.size)
         alone = self.size[own] == 1
         drawn = (v * (len(known) - alone)).astype(np.int64)
@@ -291,13 +305,13 @@ def _rounds(rows: np.ndarray, count: int, seed: int) -> np.ndarray:
 
 
 def _random_words(seed: int, first: int, count: int) -> np.ndarray:
-    """Four random words (N, 4) for each row: block number i of the generator belongs to row i."""
+    """Four random words per row (N, 4): row i uses block i of the generator."""
     generator = np.random.Philox(key=seed, counter=[first, 0, 0, 0])
     return generator.random_raw(4 * count).reshape(count, 4)
 
 
 def _uniform(words: np.ndarray) -> np.ndarray:
-    """Random words as numbers in [0, 1): their upper 53 bits."""
+    """Random words as numbers in [0, 1), from their upper 53 bits."""
     return (words >> np.uint64(11)) * 2.0**-53
 
 
@@ -311,6 +325,6 @@ def _checked_row(values: dict[str, Any], place: str) -> PlanRow:
 
 
 def _checked_index(value: Any, name: str) -> int:
-    """A whole number from 0, of 63 bits; in CSV it is a text."""
+    """An integer from 0 with 63 bits; in CSV it is a string."""
     is_text = isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal() and len(value) < 20
     return checked_integer(int(value) if is_text else value, name, 0, 2**63 - 1)

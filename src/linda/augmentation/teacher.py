@@ -1,4 +1,4 @@
-"""The teacher that labels new texts (`labels="predicted"`): fine-tuned on the originals, or any trained classifier."""
+"""Classifiers that label new texts (`labels="predicted"`): fine-tuned on the originals, or trained elsewhere."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,33 +15,44 @@ _BATCH = 32
 
 
 def fit_teacher(examples: Examples, encoder: str | Path | None = None, *, seed: int = 0, progress: bool = False) -> Any:
-    """A `TextClassifier` fine-tuned on the originals. It reads their texts as it needs them."""
+    """Fine-tune a `TextClassifier` on the originals.
+
+    Args:
+        examples: The rows. Their texts are read on demand.
+        encoder: Folder or hub name of the encoder to start from; None for all-MiniLM-L6-v2.
+        seed: Seed of the fine-tuning.
+        progress: Show a progress bar.
+
+    Returns:
+        The classifier.
+
+    Example:
+        fit_teacher(examples, seed=1).predict_proba(["Who won the race?"])
+    """
     from linda.classifier import TextClassifier
 
-    rows = np.flatnonzero(examples.labels.codes >= 0)
+    rows = examples.kept
     texts = _Column(examples.table, examples.text, rows)
     pairs = None if examples.pair is None else _Column(examples.table, examples.pair, rows)
-    names = examples.labels.names
-    labels: Any = [names[code] for code in examples.labels.codes[rows]]
-    if examples.labels.soft is not None:
-        labels = examples.labels.distributions(rows)
+    known = examples.labels
+    labels: Any = known.most_likely(rows) if known.soft is None else known.distributions(rows)
     teacher = TextClassifier(encoder, progress=progress)
-    return teacher.fit(texts, labels, pairs, classes=names, seed=seed)
+    return teacher.fit(texts, labels, pairs, classes=known.names, seed=seed)
 
 
 def load_teacher(folder: str | Path, names: Sequence[LabelName]) -> Any:
-    """A saved `TextClassifier`, or any `transformers` folder for sequence classification."""
+    """Load a saved `TextClassifier`, or any `transformers` model for sequence classification."""
     from linda.classifier import TextClassifier
 
     if not Path(folder).is_dir():
-        raise LindaError(f"there is no folder {str(folder)!r} with a teacher")
+        raise LindaError(f"there is no folder {str(folder)!r}; give the folder of a classifier")
     if kind_of_model(folder) == ModelKind.CLASSIFIER:
         return TextClassifier.load(folder)
     return FolderTeacher(folder, names)
 
 
 class FolderTeacher:
-    """A `transformers` classifier with the two things a teacher has: `classes_` and `predict_proba`."""
+    """A `transformers` classifier with the interface of a teacher: `classes_` and `predict_proba`."""
 
     def __init__(self, folder: str | Path, names: Sequence[LabelName]) -> None:
         failure = f"the teacher in {str(folder)!r} cannot be loaded"
@@ -50,7 +61,7 @@ class FolderTeacher:
         self.classes_ = _classes(self._model.config.id2label, names)
 
     def predict_proba(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-        """(N, C); texts beyond the classifier's window are cut, as its own training did."""
+        """Probabilities (N, C). Texts that exceed the classifier's window are truncated, as in its training."""
         import torch
 
         columns = [list(texts)] if pairs is None else [list(texts), list(pairs)]
@@ -71,18 +82,18 @@ class FolderTeacher:
 
 
 def _classes(id2label: dict[int, str], names: Sequence[LabelName]) -> list[LabelName]:
-    """The classifier's own label names as the data's labels: by name, or by number where it has no names."""
+    """The classifier's labels as labels of the data: matched by name, or by number if it has no names."""
     own = [id2label[number] for number in sorted(id2label)]
     by_text = {str(name): name for name in names}
     if set(own) <= set(by_text):
         return [by_text[label] for label in own]
     if own == [f"LABEL_{number}" for number in range(len(names))]:
         return list(names)
-    raise LindaError(f"the teacher's labels are {shown(own)}, the data's {shown(names)}; they must be the same")
+    raise LindaError(f"the teacher's classes are {shown(own)}, those of the data {shown(names)}; they must be the same")
 
 
 class _Column(Sequence[str]):
-    """One text column of the kept rows, read when asked for."""
+    """A text column of these rows, read on demand."""
 
     def __init__(self, table: Table, column: str, rows: np.ndarray) -> None:
         self._table, self._column, self._rows = table, column, rows

@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from linda import augmenters
+from linda import methods as augmenters
 from linda.augmentation import Augmenter
 from linda.augmentation.gates import Gates
 from linda.augmentation.labels import MODES, LabelName, check_temperature
@@ -254,7 +254,7 @@ def _agreed(new: NewRows, teacher: TextClassifier, keep: float) -> NewRows:
 
 
 @lru_cache(maxsize=4)
-def _load(name: str, models: Models, raw: bool) -> augmenters.Augmenter:
+def _load(name: str, models: Models, raw: bool) -> augmenters.AugmentationMethod:
     """Loaded once for all cells of a process."""
     if name == "linda":
         return augmenters.load(name, model=_interpolator(models.linda, models.engine), raw=raw)

@@ -13,7 +13,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-from linda.augmentation.writing import end_with_parent
+from linda.augmentation.texts import end_with_parent
 from linda.benchmark.cells import Cell, Settings, check_cells, check_comparable, read_cells, run_cell, write_cell
 from linda.benchmark.methods import Method, check_model
 from linda.benchmark.protocol import Protocol, split

@@ -1,4 +1,4 @@
-"""`linda augment`: from a labelled table to a bigger, softly labelled one."""
+"""`linda augment`: add new rows to a labelled table."""
 
 import sys
 import tempfile
@@ -7,72 +7,84 @@ from typing import Any
 
 import click
 
+from linda.cli.grouped_help import GroupedCommand
 from linda.cli.options import FILE, asked_for, engine_option, option_name, translate_option
 from linda.errors import LindaError
 from linda.files.textio import check_other_file
 
-# The choices stand here too, so that --help needs no heavy import; a test holds them equal.
+# Repeated from the library, so that --help needs no heavy import. A test compares them.
 PARTNERS = ("any", "same", "different", "stratified", "nearest")
 LABELS = ("interpolated", "sharpened", "predicted", "measured", "hard")
 GATES = ("copies", "duplicates", "runaway", "drift")
-_CHANGE_ONE = ("eda", "ssmba", "backtranslation")  # methods that need no partner
+_CHANGE_ONE = ("eda", "ssmba", "backtranslation")  # methods that do not mix two texts
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
 
-@click.command()
+GROUPS = {
+    "Input and output": ("output", "text", "label", "pair", "skip_empty", "only_new", "input_format", "output_format"),
+    "Plan": ("per_row", "total", "partners", "ratio", "seed", "plan_file", "save_plan"),
+    "Texts": ("method", "model", "translate", "engine", "raw_ratio", "keep", "retries"),
+    "Labels": ("labels", "temperature", "teacher", "encoder", "weight"),
+    "Execution": ("resume", "restart", "batch_size", "workers"),
+}
+
+EXAMPLES = """\b
+Examples:
+  One new row per row, from CSV to Parquet:
+    linda augment train.csv --output bigger.parquet --text text --label label
+  A pair task, with four new rows per row, without the originals:
+    linda augment rte.jsonl --output new.jsonl --text premise --pair hypothesis --per-row 4 --only-new
+"""
+
+RATIO_HELP = "Distribution of the mixing ratio: uniform, beta:0.4, a constant (0.5) or a range (0.2-0.8)."
+MODEL_HELP = "LINDA model; for ssmba, also a masked language model.  [default: the embedded model]"
+ENCODER_HELP = "Encoder of the fine-tuned teacher and of nearest partners.  [default: all-MiniLM-L6-v2]"
+WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column `weight`."
+
+
+@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES, context_settings={"show_default": True})
 @click.argument("source", metavar="IN", type=FILE)
 @click.option(
-    "--output", metavar="OUT", type=FILE, help="The file to write, in place of any that is there; - prints it."
+    "--output", metavar="OUT", type=FILE, help="Output file, overwritten if it exists; - for standard output."
 )
-@click.option("--text", default="text", show_default=True, help="Column with the text.")
-@click.option("--label", default="label", show_default=True, help="Column with the label, hard or soft.")
-@click.option("--pair", metavar="COLUMN", help="Second text column, of a pair task.")
-@click.option(
-    "--per-row", default=1, show_default=True, type=click.IntRange(1, 10**8), help="New rows for each original."
-)
-@click.option("--total", type=click.IntRange(1, 10**8), help="New rows in all, instead of --per-row.")
+@click.option("--text", metavar="COLUMN", default="text", help="Text column.")
+@click.option("--label", metavar="COLUMN", default="label", help="Label column: classes or lists of probabilities.")
+@click.option("--pair", metavar="COLUMN", help="Second text column of a pair task.")
+@click.option("--per-row", default=1, type=click.IntRange(1, 10**8), help="New rows per original row.")
+@click.option("--total", type=click.IntRange(1, 10**8), help="New rows in total, instead of --per-row.")
 @click.option("--only-new", is_flag=True, help="Write the new rows without the originals.")
-@click.option("--partners", default="same", show_default=True, type=click.Choice(PARTNERS), help="Whom a row may meet.")
-@click.option("--weight", default=1.0, show_default=True, help="Of new rows in training; not 1: in a column `weight`.")
-@click.option("--ratio", default="uniform", show_default=True, help="uniform, beta:0.4, a constant or a range 0.2-0.8.")
-@click.option("--raw-ratio", is_flag=True, help="Mix by the ratio itself, uncalibrated, as in the paper.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**64 - 1), help="Draws plan and texts.")
-@click.option("--plan", "plan_file", metavar="FILE", type=FILE, help="Follow this plan instead of drawing one.")
+@click.option("--partners", default="same", type=click.Choice(PARTNERS), help="Which rows may be mixed with a row.")
+@click.option("--weight", default=1.0, help=WEIGHT_HELP)
+@click.option("--ratio", default="uniform", help=RATIO_HELP)
+@click.option("--raw-ratio", is_flag=True, help="Mix by the ratio itself, without calibration, as in the paper.")
+@click.option("--seed", default=0, type=click.IntRange(0, 2**64 - 1), help="Seed of the plan and the texts.")
+@click.option("--plan", "plan_file", metavar="FILE", type=FILE, help="Use this plan instead of drawing one.")
 @click.option(
-    "--save-plan",
-    metavar="FILE",
-    type=FILE,
-    help="Write the plan (.csv or .jsonl); - shows its first rows. Needs no --output.",
+    "--save-plan", metavar="FILE", type=FILE, help="Write the plan to a .csv or .jsonl file; - prints its first rows."
 )
-@click.option("--labels", default="interpolated", show_default=True, type=click.Choice(LABELS), help="Of new rows.")
-@click.option("--temperature", default=0.5, show_default=True, help="T of sharpened labels; 1 changes nothing.")
+@click.option("--labels", default="interpolated", type=click.Choice(LABELS), help="How new rows are labelled.")
+@click.option("--temperature", default=0.5, help="Temperature of sharpened labels; 1 keeps them as they are.")
 @click.option(
-    "--teacher", metavar="FOLDER", type=FILE, help="Classifier for predicted labels.  [default: one is fine-tuned]"
+    "--teacher", metavar="FOLDER", type=FILE, help="Classifier for predicted labels.  [default: fine-tuned on IN]"
 )
-@click.option(
-    "--encoder", metavar="FOLDER", type=FILE, help="Of teacher and nearest partners.  [default: all-MiniLM-L6-v2]"
-)
-@click.option("--method", default="linda", show_default=True, help="linda, eda, ssmba or backtranslation.")
-@click.option(
-    "--model", metavar="FOLDER", type=FILE, help="Of the method: what `linda train` wrote.  [default: embedded]"
-)
+@click.option("--encoder", metavar="FOLDER", type=FILE, help=ENCODER_HELP)
+@click.option("--method", default="linda", help="linda, eda, ssmba or backtranslation.")
+@click.option("--model", metavar="FOLDER", type=FILE, help=MODEL_HELP)
 @translate_option
 @engine_option
-@click.option("--keep", multiple=True, type=click.Choice(GATES), help="Open this gate; may be given several times.")
-@click.option(
-    "--retries", default=2, show_default=True, type=click.IntRange(0, 1000), help="Samples for a dropped row."
-)
+@click.option("--keep", multiple=True, type=click.Choice(GATES), help="Disable this filter. Can be repeated.")
+@click.option("--retries", default=2, type=click.IntRange(0, 1000), help="Attempts to replace a rejected text.")
 @click.option("--skip-empty", is_flag=True, help="Leave out rows without text instead of stopping.")
-@click.option("--resume", is_flag=True, help="Go on with an unfinished run.")
-@click.option("--restart", is_flag=True, help="Forget an unfinished run.")
+@click.option("--resume", is_flag=True, help="Continue an unfinished run.")
+@click.option("--restart", is_flag=True, help="Delete an unfinished run and start over.")
 @click.option(
-    "--batch-size", default=128, show_default=True, type=click.IntRange(1, 10**6), help="Never changes a row."
+    "--batch-size", default=128, type=click.IntRange(1, 10**6), help="Rows per batch; does not affect results."
 )
 @click.option(
-    "--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="Processes that write texts."
+    "--workers", default=1, type=click.IntRange(1, 256), help="Processes that write; does not affect results."
 )
-@click.option("--input-format", type=click.Choice(FORMATS), help="Where the name does not tell it.")
-@click.option("--output-format", type=click.Choice(FORMATS), help="Where the name does not tell it.")
+@click.option("--input-format", type=click.Choice(FORMATS), help="Format of IN.  [default: by file name]")
+@click.option("--output-format", type=click.Choice(FORMATS), help="Format of OUT.  [default: by file name]")
 @click.pass_context
 def command(
     context: click.Context,
@@ -88,32 +100,21 @@ def command(
     output_format: str | None,
     **settings: Any,
 ) -> None:
-    """Make the labelled table IN bigger: OUT holds its rows and new ones between them, labelled by distributions.
+    """Add new rows to the labelled table IN. Each is a text between two of its rows.
 
-    \b
-    One new row for each, from CSV to Parquet:
-      linda augment train.csv --output bigger.parquet --text text --label label
-    Pairs of texts, four new rows for each, only the new ones:
-      linda augment rte.jsonl --output new.jsonl --text premise --pair hypothesis --per-row 4 --only-new
-    As in the paper, texts and soft labels between any two rows:
-      linda augment train.csv --output bigger.parquet --partners any --raw-ratio
-    Look at the plan first:
-      linda augment train.csv --save-plan -
-    Go on after a crash:
-      linda augment train.csv --output bigger.parquet --resume
-
-    CSV, TSV, JSON lines (also .gz and .xz) and Parquet are told apart by their names. New columns: label_probs (over
-    the sorted labels), parent_a and parent_b (row numbers from 0), alpha (the share of parent_a), method, plan_seed.
+    OUT contains the original rows and the new ones. Formats: CSV, TSV, JSON lines (also .gz and .xz) and Parquet.
+    Added columns: label_probs (probabilities of the sorted classes), parent_a and parent_b (row numbers from 0), alpha
+    (share of parent_a), method and plan_seed.
     """
     from linda.augmentation import Augmenter
-    from linda.augmentation.file_run import augment_file
+    from linda.augmentation.file_pipeline import augment_file
     from linda.augmentation.gates import Gates
     from linda.augmentation.plan import Plan
 
     if output is None and save_plan is None:
         raise LindaError("nothing to do: give --output OUT, or --save-plan FILE")
     if resume and restart:
-        raise LindaError("--resume goes on with an unfinished run, --restart forgets it; give one of them")
+        raise LindaError("--resume continues an unfinished run, --restart deletes it; give only one of them")
     _check_needed(context)
     if save_plan is not None:
         _check_plan_file(save_plan, source, output)
@@ -138,51 +139,52 @@ def command(
             on_note=lambda note: click.echo(f"linda: {note}", err=True),
         )
     except KeyboardInterrupt:
-        way = "nothing is kept of a run into a pipe" if output == "-" else "the same command with --resume goes on"
-        click.echo(f"linda: interrupted; {way}", err=True)
+        hint = "" if output == "-" else "; continue with the same command and --resume"
+        click.echo(f"linda: interrupted{hint}", err=True)
         sys.exit(130)
     click.echo(str(summary), err=True)
 
 
 def _check_needed(context: click.Context) -> None:
-    """An option that would do nothing is an error: whoever gives it expects something."""
+    """An option without effect is an error: the user expects one."""
     given = context.params
     of_plan = ("per_row", "total", "partners", "ratio")
     of_mixing = ("partners", "ratio", "raw_ratio")
     has_teacher = given["labels"] == "predicted" and given["teacher"] is None
     for idle, names, reason in (
-        (given["plan_file"] is not None, of_plan, "the plan says it already"),
-        (given["method"] in _CHANGE_ONE, of_mixing, f"{given['method']} mixes no two texts"),
-        (given["method"] in ("eda", "backtranslation"), ("model", "engine"), f"{given['method']} has no such model"),
-        (given["labels"] != "predicted", ("teacher",), "it gives --labels predicted"),
-        (given["labels"] != "sharpened", ("temperature",), "it is that of --labels sharpened"),
+        (given["plan_file"] is not None, of_plan, "--plan already determines it"),
+        (given["method"] in _CHANGE_ONE, of_mixing, f"{given['method']} does not mix texts"),
+        (given["method"] in ("eda", "backtranslation"), ("model", "engine"), f"{given['method']} uses no such model"),
+        (given["labels"] != "predicted", ("teacher",), "only --labels predicted uses it"),
+        (given["labels"] != "sharpened", ("temperature",), "only --labels sharpened uses it"),
         (
             not has_teacher and given["partners"] != "nearest",
             ("encoder",),
-            "it is that of --partners nearest, and of --labels predicted without a --teacher",
+            "only --partners nearest, and --labels predicted without --teacher, use it",
         ),
     ):
         if idle and (asked := [name for name in names if name in asked_for(context)]):
-            raise LindaError(f"{option_name(context, asked[0])} would do nothing here: {reason}")
+            raise LindaError(f"{option_name(context, asked[0])} has no effect: {reason}")
 
 
 def _check_plan_file(file: str, source: str, output: str | None) -> None:
     if file == "-" and output == "-":
-        raise LindaError("--save-plan - and --output - would be one stream; give one of them a file")
+        raise LindaError("--save-plan - and --output - would both write to standard output; give one of them a file")
     for other in (source, output):
         if other is not None:
             check_other_file(other, file)
 
 
 def _drawn_plan(augmenter: Any, source: str, input_format: str | None) -> Any:
-    from linda.augmentation.file_run import examples_of, input_on_disk, spooled
+    from linda.augmentation.file_pipeline import examples_of, input_on_disk, spooled
+    from linda.augmentation.pipeline import draw_plan
     from linda.files.tables import find_format
 
     if source == "-":
-        raise LindaError("--save-plan reads the input before the run does, which a pipe cannot; give a file")
+        raise LindaError("--save-plan needs to read the input twice, so it cannot be a pipe; give a file")
     with tempfile.TemporaryDirectory() as folder, input_on_disk(source) as path:
         spool = spooled(augmenter, path, find_format(source, input_format), Path(folder) / "input.arrow")
-        return augmenter.plan(examples_of(augmenter, spool, source))
+        return draw_plan(examples_of(augmenter, spool, source), augmenter)
 
 
 def _save(plan: Any, file: str) -> None:

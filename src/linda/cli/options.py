@@ -33,11 +33,11 @@ engine_option = click.option(
     type=click.Choice(["auto", *NAMES]),
     default="auto",
     show_default=True,
-    help="What computes the model; auto is the fastest that runs here.",
+    help="Inference engine; auto selects the fastest one available.",
 )
 
 translate_option = click.option(
-    "--translate", nargs=2, metavar="THERE BACK", help="The two translation models of backtranslation."
+    "--translate", nargs=2, metavar="THERE BACK", help="Models of backtranslation: to the other language, and back."
 )
 
 

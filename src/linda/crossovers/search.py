@@ -22,6 +22,7 @@ from linda.crossovers.cuts import CutText, IntArray
 
 FloatArray = NDArray[np.float64]
 Run = tuple[int, int, int]  # text (0: a, 1: b), first chunk, the chunk after the last
+Seam = tuple[int, int, int]  # the text before it, that text's chunks before it, the other text's chunks before it
 
 # How far a crossover may be from the ratio and the length asked for.
 SHARE_TOLERANCE = 0.1
@@ -55,8 +56,8 @@ class Crossover:
         return "".join(parts)
 
     @property
-    def seams(self) -> list[tuple[int, int, int]]:
-        """(text before the seam, its chunks before the seam, chunks of the other text before the seam)."""
+    def seams(self) -> list[Seam]:
+        """Where one run ends and the next one begins."""
         return [(t, stop, start) for (t, _, stop), (_, start, _) in pairwise(self.runs)]
 
 

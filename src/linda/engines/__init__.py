@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from linda.config import LindaConfig
     from linda.engines.decoding import Decoding, Hypothesis
+    from linda.engines.forced import Reading
     from linda.model import LindaModel
 
 # From the fastest to the slowest: "auto" takes the first that runs here.
@@ -81,7 +82,7 @@ class Engine(Protocol):
         sequences: Sequence[Sequence[Sequence[int]]],
         wanted: Sequence[Sequence[int]],
         prior: torch.Tensor | None = None,
-    ) -> list[list[torch.Tensor]]:
+    ) -> Reading:
         """Forced decoding: how likely tokens are after each position of given sequences.
 
         Args:
@@ -93,7 +94,7 @@ class Engine(Protocol):
             prior: as for `decode`.
 
         Returns:
-            Per row and sequence of T tokens: log p of each wanted token after 0, 1 … T tokens, (T + 1, wanted).
+            The log-probabilities (`log_p`), and a way to read on after any prefix (`read_on`).
         """
         ...
 

@@ -179,7 +179,18 @@ class _Embedding:
 
     def __call__(self, ids: Tensor, start: int) -> Tensor:
         """ids (B, L), the first of them at position `start` → (B, L, d)."""
-        positions = self._positions[start : start + ids.shape[1]]
+        return self._sum(ids, self._positions[start : start + ids.shape[1]])
+
+    def at(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """ids at the given positions, both of any shape → (…, d)."""
+        return self._sum(ids, self._positions[positions])
+
+    @property
+    def last(self) -> int:
+        """The last position that there is."""
+        return len(self._positions) - 1
+
+    def _sum(self, ids: Tensor, positions: Tensor) -> Tensor:
         return self._norm(F.embedding(ids, self._tokens).mul_(self._scale).add_(positions))
 
 

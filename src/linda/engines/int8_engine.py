@@ -13,7 +13,7 @@ from linda.engines import CPU_BATCH_TOKENS
 from linda.engines.attention import attention_bias
 from linda.engines.bart_family import ACTIVATIONS, NORMALIZES_FIRST, Network
 from linda.engines.decoding import Decoding, Frame, Hypothesis
-from linda.engines.forced import after_prompt, forced_inputs, forced_log_probabilities
+from linda.engines.forced import Int8Reading
 from linda.engines.int8_paths import Int8Paths
 from linda.engines.linear import Linear, Product, find_product
 from linda.engines.search import Vocabulary, write
@@ -81,12 +81,9 @@ class Int8Engine:
         sequences: Sequence[Sequence[Sequence[int]]],
         wanted: Sequence[Sequence[int]],
         prior: Tensor | None = None,
-    ) -> list[list[Tensor]]:
-        prompt, inputs = forced_inputs(sequences, self._frame)
-        output = self._output(wanted)
+    ) -> Int8Reading:
         bias = attention_bias(mask, prior)
-        found = forced_log_probabilities(self._network, output, states, bias, inputs, wanted)
-        return after_prompt(found, sequences, prompt)
+        return Int8Reading(self._network, self._output(wanted), self._frame, states, bias, sequences, wanted)
 
     def _output(self, pieces: Sequence[Collection[int]] | None) -> Output:
         return Output([self._whole_vocabulary]) if pieces is None else self._short_lists.output(pieces)

@@ -261,7 +261,8 @@ def _best_continuations(logits: Tensor, scores: Tensor, width: int) -> tuple[Ten
     blocks = logits[:, :, :in_blocks].unflatten(2, (-1, _BLOCK))  # (B, p, V/block, block)
     maxima, rest = blocks.amax(dim=3), logits[:, :, in_blocks:]
     scores = scores[:, :, None]
-    norms = _log_sums(logits, torch.cat([maxima, rest], dim=2).amax(dim=2, keepdim=True))  # (B, p, 1)
+    largest = torch.cat([maxima, rest], dim=2).amax(dim=2, keepdim=True)  # (B, p, 1)
+    norms = log_sums_of(logits.flatten(0, 1), largest.flatten(0, 1)).view_as(largest)
 
     best_blocks = (maxima - norms + scores).flatten(1)
     best_blocks = best_blocks.topk(min(width, best_blocks.shape[1]), dim=1).indices  # (B, blocks looked at)
@@ -284,15 +285,14 @@ def _best_continuations(logits: Tensor, scores: Tensor, width: int) -> tuple[Ten
     return best.values, parents, columns
 
 
-def _log_sums(logits: Tensor, maxima: Tensor) -> Tensor:
-    """log Σ exp over the last dimension of (B, p, V), whose largest are known, (B, p, 1); gives (B, p, 1)."""
-    flat, largest = logits.flatten(0, 1), maxima.flatten(0, 1)
-    room = torch.empty_like(flat[:_PATHS_IN_CACHE])
+def log_sums_of(logits: Tensor, maxima: Tensor) -> Tensor:
+    """log Σ exp over the last dimension of (N, V), whose largest are known, (N, 1); gives (N, 1)."""
+    room = torch.empty_like(logits[:_PATHS_IN_CACHE])
     sums = [
         torch.sub(part, part_largest, out=room[: len(part)]).exp_().sum(dim=1, keepdim=True)
-        for part, part_largest in zip(flat.split(_PATHS_IN_CACHE), largest.split(_PATHS_IN_CACHE), strict=True)
+        for part, part_largest in zip(logits.split(_PATHS_IN_CACHE), maxima.split(_PATHS_IN_CACHE), strict=True)
     ]
-    return torch.cat(sums).log_().add_(largest).view_as(maxima)
+    return torch.cat(sums).log_().add_(maxima)
 
 
 def _finish(finished: list[Hypothesis], text: Tensor, score: float, beams: int) -> None:

@@ -22,7 +22,7 @@ from torch import Tensor
 from linda.engines.bart_family import Network
 from linda.engines.linear import Linear
 from linda.engines.quantized import Rows
-from linda.engines.search import WHOLE, Vocabulary
+from linda.engines.search import WHOLE, Vocabulary, log_sums_of
 
 COMMON = 8000  # docs/decoding.md: what it costs and what it changes
 
@@ -50,12 +50,32 @@ class Output:
             logits[:, :, -self._hidden.shape[2] :].add_(self._hidden)
         return logits
 
-    def of_rows(self, states: Rows, row: Tensor) -> Tensor:
-        """states of any N positions, and the row (N,) of the batch that each is of → logits (N, V)."""
-        logits = torch.cat([part(states) for part in self._parts], dim=1)
-        if self._hidden is not None:
-            logits[:, -self._hidden.shape[2] :].add_(self._hidden[row, 0])
-        return logits
+    def log_p(self, states: Rows, row: Tensor, columns: Tensor) -> Tensor:
+        """States of any N positions → log-probabilities of some columns.
+
+        Args:
+            states: N of them.
+            row: the row of the batch that each is of, (N,).
+            columns: of each position, (N, w).
+
+        Returns:
+            (N, w)
+        """
+        found = torch.empty(columns.shape)
+        log_sums = []
+        start = 0
+        # Part by part: to put the logits of all parts side by side would cost as much as to sum them.
+        for number, part in enumerate(self._parts):
+            logits = part(states)
+            if self._hidden is not None and number == len(self._parts) - 1:
+                logits[:, -self._hidden.shape[2] :].add_(self._hidden[row, 0])
+            inside = columns - start
+            is_here = (inside >= 0) & (inside < part.outputs)
+            found = torch.where(is_here, logits.gather(1, inside.clamp(0, part.outputs - 1)), found)
+            maxima = logits.amax(dim=1, keepdim=True).clamp_min(torch.finfo(logits.dtype).min)
+            log_sums.append(log_sums_of(logits, maxima))
+            start += part.outputs
+        return found - torch.cat(log_sums, dim=1).logsumexp(dim=1, keepdim=True)
 
     def keep(self, order: list[int]) -> None:
         if self._hidden is not None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from linda.engines import CPU_BATCH_TOKENS
 from linda.engines.attention import attention_bias
 from linda.engines.decoding import Decoding, Frame, Hypothesis
-from linda.engines.forced import after_prompt, forced_inputs
+from linda.engines.forced import Branch, Prompt
 from linda.engines.gpu import fitting_tokens
 from linda.engines.paths import TorchPaths, twin, with_path_attention
 from linda.engines.search import WHOLE, Vocabulary, write
@@ -86,24 +86,57 @@ class TorchEngine:
         sequences: Sequence[Sequence[Sequence[int]]],
         wanted: Sequence[Sequence[int]],
         prior: Tensor | None = None,
-    ) -> list[list[Tensor]]:
-        prompt, inputs = forced_inputs(sequences, self._frame)
-        inputs = inputs.to(self.device)
-        bias = attention_bias(mask, prior).clamp_min(torch.finfo(states.dtype).min).to(states.dtype)[:, None, None]
-        found = []
-        for row, tokens in enumerate(wanted):
-            paths = inputs[row]  # (p, T)
-            logits = self._reader(
-                encoder_outputs=(states[row].expand(len(paths), -1, -1),),
-                attention_mask=bias[row].expand(len(paths), -1, -1, -1),
-                decoder_input_ids=paths,
-                use_cache=False,
-            ).logits.float()
-            logits[:, :, self._frame.banned] = -torch.inf
-            found.append(logits.log_softmax(dim=-1)[:, :, torch.tensor(tokens, device=self.device)].cpu())
-        return after_prompt(found, sequences, prompt)
+    ) -> _TorchReading:
+        bias = attention_bias(mask, prior).clamp_min(torch.finfo(states.dtype).min).to(states.dtype)
+        return _TorchReading(self._reader, self._frame, states, bias, sequences, wanted)
 
     def _begin(
         self, states: Tensor, bias: Tensor, *, copies: int, beams: int, longest: int
     ) -> tuple[TorchPaths, Vocabulary]:
         return TorchPaths(self._decoder, states, bias, slots=beams, capacity=longest), WHOLE
+
+
+class _TorchReading:
+    """A reading by the model itself; a branch is read together with its prefix, since the model keeps no cache."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        frame: Frame,
+        states: Tensor,
+        bias: Tensor,
+        sequences: Sequence[Sequence[Sequence[int]]],
+        wanted: Sequence[Sequence[int]],
+    ) -> None:
+        self._model, self._frame, self._prompt = model, frame, Prompt(frame)
+        self._states, self._bias = states, bias[:, None, None]
+        self._sequences, self._wanted = sequences, wanted
+        self.log_p = self._read(sequences)
+
+    @torch.inference_mode()
+    def read_on(self, branches: Sequence[Sequence[Branch]]) -> list[list[Tensor]]:
+        whole = [
+            [[*self._sequences[row][branch.sequence][: branch.length], *branch.tokens] for branch in found]
+            for row, found in enumerate(branches)
+        ]
+        read = self._read(whole)
+        return [
+            [log_p[branch.length + 1 :] for log_p, branch in zip(row, found, strict=True)]
+            for row, found in zip(read, branches, strict=True)
+        ]
+
+    def _read(self, sequences: Sequence[Sequence[Sequence[int]]]) -> list[list[Tensor]]:
+        inputs = self._prompt.inputs(sequences).to(self._states.device)  # (B, p, T)
+        found = []
+        for row, tokens in enumerate(self._wanted):
+            paths = inputs[row]
+            logits = self._model(
+                encoder_outputs=(self._states[row].expand(len(paths), -1, -1),),
+                attention_mask=self._bias[row].expand(len(paths), -1, -1, -1),
+                decoder_input_ids=paths,
+                use_cache=False,
+            ).logits.float()
+            logits[:, :, self._frame.banned] = -torch.inf
+            chosen = torch.tensor(tokens, device=logits.device)
+            found.append(logits.log_softmax(dim=-1)[:, :, chosen].cpu())
+        return self._prompt.after(found, sequences)

@@ -10,8 +10,6 @@ from collections.abc import Collection
 from dataclasses import replace
 from enum import Enum
 
-from torch import Tensor
-
 from linda.engines.decoding import Decoding
 from linda.measures import same_text, words
 
@@ -21,17 +19,11 @@ _BROKEN = "\ufffd"
 # No run of so many pieces is written twice.
 _NO_REPEAT = 3
 
-# Tokens of a text that `middle_gain` leaves as it is, and of one that gets all of it.
-_SHORT, _LONG = 16, 32
-
 
 class Kind(Enum):
-    """How a text is written: at an end (or the paper's way), between them, or there of texts with rare characters.
+    """How a text is written: at an end (or the paper's way), between them, or there of texts with rare characters."""
 
-    A model that mixes by attention chooses a crossover between the ends, where there is one.
-    """
-
-    END, BETWEEN, BETWEEN_WITH_BYTES, CROSSED = range(4)
+    END, BETWEEN, BETWEEN_WITH_BYTES = range(3)
 
 
 def kind_of(alpha: float, a: str, b: str, pieces: set[int], byte_pieces: Collection[int]) -> Kind:
@@ -61,18 +53,6 @@ def decoding_by_kind(decoding: Decoding, byte_pieces: Collection[int]) -> dict[K
         Kind.BETWEEN: replace(between, withheld=(*decoding.withheld, *byte_pieces)),
         Kind.BETWEEN_WITH_BYTES: between,
     }
-
-
-def lengthened(mixed: Tensor, mask: Tensor, alpha: Tensor, gain: float) -> Tensor:
-    """Mixed states (B, L̃, d), made longer by 4α(1−α)·gain in long texts.
-
-    In training with noise in the middle (`middle_noise`) the decoder learns to trust the states little there. The
-    longer they are beside the noise it expects, the more literally it reads them. Long texts, of which it would else
-    lose both, need that; short ones become splices by it.
-    """
-    lengths = mask.sum(dim=1)
-    long = ((lengths - _SHORT) / (_LONG - _SHORT)).clamp(0, 1)  # (B,)
-    return mixed * (1 + gain * 4 * alpha * (1 - alpha) * long).to(mixed.dtype)[:, None, None]
 
 
 def is_unwanted(text: str, copies: tuple[str, ...]) -> bool:

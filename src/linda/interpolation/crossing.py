@@ -6,7 +6,7 @@ no single change is likelier than none, and the likeliest text is a copy. Instea
 1. The decoder reads a, and reads b, given the mixture of both: two sequences, in parallel. After every prefix a[:i]
    this gives log p of a's next token, and of the first token of every b[j:]; the same with a and b exchanged. So the
    score of every crossover is known, but for how a seam changes the tokens after the first one behind it.
-2. The best few are read in full, and the best of them is taken.
+2. For the best few the decoder reads on behind their seams, and the best of them is taken.
 
 The text is put together from the two texts themselves, so that nothing is lost in the tokenizer.
 """
@@ -21,13 +21,16 @@ from torch import Tensor
 
 from linda.crossovers import Crossover, CrossoverSearch, CutText, SeamScores
 from linda.crossovers.cuts import running_total
-from linda.crossovers.search import FloatArray
+from linda.crossovers.search import FloatArray, Seam
 from linda.engines import Engine
 from linda.engines.decoding import Decoding
+from linda.engines.forced import Branch, Reading
 from linda.model.attention_mixing import Mixture
 from linda.model.tokens import Tokens
 
-PATHS = 6  # crossovers of a row that are read in full
+PATHS = 3  # sequences per row that an engine needs room for: a, b, and what is read behind the seams
+_READ_ON = 8  # crossovers of a row behind whose seams the decoder reads on
+_BEHIND = 4  # tokens behind a seam whose probability it changes
 _DRAWN_FROM = 48  # crossovers that a sample is drawn from
 
 
@@ -41,33 +44,47 @@ class CrossedPair:
         self.wanted = sorted({token for text in self.chunks for chunk in text for token in chunk} | {tokens.end})
         self._columns = {token: column for column, token in enumerate(self.wanted)}
         self._end = tokens.end
+        self._places = tuple(running_total(map(len, chunks)) for chunks in self.chunks)  # tokens before each place
+        self.sequences = [[token for chunk in chunks for token in chunk] for chunks in self.chunks]  # of a, of b
 
     @property
     def can_be_cut(self) -> bool:
         return all(len(text) > 1 for text in self.texts)
 
-    def sequence(self, crossover: Crossover) -> list[int]:
-        """The tokens of a crossover."""
-        return [token for t, start, stop in crossover.runs for chunk in self.chunks[t][start:stop] for token in chunk]
-
-    @property
-    def sequences(self) -> list[list[int]]:
-        """The tokens of a, and of b."""
-        return [[token for chunk in chunks for token in chunk] for chunks in self.chunks]
-
     def columns(self, tokens: Sequence[int]) -> list[int]:
         """Where tokens stand among those that are wanted."""
         return [self._columns[token] for token in tokens]
 
-    def log_likelihood(self, sequence: Sequence[int], read: Tensor) -> float:
-        """log p of a sequence and its end, as read: (T + 1, wanted)."""
-        following = self.columns([*sequence, self._end])
-        return float(read[range(len(following)), following].double().sum())
+    def branch(self, seam: Seam) -> Branch:
+        """The tokens to read behind a seam; the last one is only predicted."""
+        before, place, other_place = seam
+        tokens = self._behind(1 - before, other_place)
+        return Branch(before, int(self._places[before][place]), tokens[:-1])
 
-    def search(self, read_a: Tensor, read_b: Tensor) -> tuple[CrossoverSearch, SeamScores]:
+    def _behind(self, t: int, place: int) -> list[int]:
+        start = int(self._places[t][place])
+        return [*self.sequences[t], self._end][start : start + _BEHIND]
+
+    def change(self, seam: Seam, behind: Tensor, along: Sequence[Tensor]) -> float:
+        """How much less likely the tokens after the first one behind a seam are there than in their own text.
+
+        Args:
+            seam: which.
+            behind: log p of the wanted tokens after each token of the seam's `branch`, (T, wanted).
+            along: the same along a, and along b.
+        """
+        before, _, other_place = seam
+        other = 1 - before
+        following = self.columns(self._behind(other, other_place)[1:])
+        start = int(self._places[other][other_place]) + 1
+        there = behind[range(len(following)), following]
+        at_home = along[other][range(start, start + len(following)), following]
+        return float((there.double() - at_home.double()).sum())
+
+    def search(self, read_a: Tensor, read_b: Tensor) -> CrossoverSearch:
         """The search for crossovers, from what the decoder says along a, (Tᵃ + 1, wanted), and along b."""
         read = read_a.double().numpy(), read_b.double().numpy()
-        places = tuple(running_total(map(len, chunks)) for chunks in self.chunks)  # tokens before each place
+        places = self._places
         own, firsts = [], []
         for sequence, log_p, place in zip(self.sequences, read, places, strict=True):
             following = self.columns([*sequence, self._end])
@@ -85,7 +102,7 @@ class CrossedPair:
         scores = SeamScores(
             seams=(seams(0, 1), seams(1, 0)), runs=(own[0][0], own[1][0]), lengths=(places[0], places[1])
         )
-        return CrossoverSearch(*self.texts, scores), scores
+        return CrossoverSearch(*self.texts, scores)
 
 
 def cross(engine: Engine, mixture: Mixture, pairs: Sequence[CrossedPair], decoding: Decoding) -> list[list[str]]:
@@ -101,52 +118,39 @@ def cross(engine: Engine, mixture: Mixture, pairs: Sequence[CrossedPair], decodi
     Returns:
         At most `n` different texts per pair; none where the two texts are too short or too much alike.
     """
-    read = engine.read(
+    reading = engine.read(
         mixture.states, mixture.mask, [pair.sequences for pair in pairs], [pair.wanted for pair in pairs], mixture.prior
     )
-    count = _DRAWN_FROM if decoding.sample else max(decoding.n, PATHS)
-    shortlists = []
-    for pair, (read_a, read_b) in zip(pairs, read, strict=True):
-        search, scores = pair.search(read_a, read_b)
-        shortlists.append((search.best(pair.alpha, count), scores))
+    count = _DRAWN_FROM if decoding.sample else max(decoding.n, _READ_ON)
+    found = [pair.search(*read).best(pair.alpha, count) for pair, read in zip(pairs, reading.log_p, strict=True)]
     if decoding.sample:
-        chosen = [_drawn(found, pair.seed, decoding) for (found, _), pair in zip(shortlists, pairs, strict=True)]
+        found = [_drawn(crossovers, pair.seed, decoding) for crossovers, pair in zip(found, pairs, strict=True)]
     else:
-        chosen = _read_in_full(engine, mixture, pairs, shortlists)
+        found = _read_on(reading, pairs, found)
     return [
-        [crossover.text(*pair.texts) for crossover in found[: decoding.n]]
-        for found, pair in zip(chosen, pairs, strict=True)
+        [crossover.text(*pair.texts) for crossover in crossovers[: decoding.n]]
+        for crossovers, pair in zip(found, pairs, strict=True)
     ]
 
 
-def _read_in_full(
-    engine: Engine,
-    mixture: Mixture,
-    pairs: Sequence[CrossedPair],
-    shortlists: Sequence[tuple[list[Crossover], SeamScores]],
-) -> list[list[Crossover]]:
-    """The crossovers of each short list, scored by what the decoder says along each of them, best first."""
-    rows = [row for row, (found, _) in enumerate(shortlists) if found]
-    ordered: list[list[Crossover]] = [[] for _ in pairs]
-    if not rows:
-        return ordered
-    sequences = [[pairs[row].sequence(crossover) for crossover in shortlists[row][0]] for row in rows]
-    read = engine.read(
-        mixture.states[rows],
-        mixture.mask[rows],
-        sequences,
-        [pairs[row].wanted for row in rows],
-        None if mixture.prior is None else mixture.prior[rows],
-    )
-    for row, read_row, row_sequences in zip(rows, read, sequences, strict=True):
-        found, scores = shortlists[row]
-        exact = [
-            replace(crossover, score=crossover.score - scores.worth(crossover) + likelihood)
-            for crossover, likelihood in zip(
-                found, map(pairs[row].log_likelihood, row_sequences, read_row), strict=True
-            )
-        ]
-        ordered[row] = sorted(exact, key=lambda crossover: -crossover.score)
+def _read_on(reading: Reading, pairs: Sequence[CrossedPair], found: Sequence[list[Crossover]]) -> list[list[Crossover]]:
+    """The same crossovers, best first now that the decoder has read on behind their seams.
+
+    Seams are read one by one, also of crossovers with two: what stands before the first is far from the second.
+    """
+    seams = [sorted({seam for crossover in row for seam in crossover.seams}) for row in found]
+    branches = [[pair.branch(seam) for seam in row] for pair, row in zip(pairs, seams, strict=True)]
+    if not any(branches):
+        return list(found)
+    read = reading.read_on(branches)
+    ordered = []
+    for row, pair in enumerate(pairs):
+        changes = {
+            seam: pair.change(seam, log_p, reading.log_p[row])
+            for seam, log_p in zip(seams[row], read[row], strict=True)
+        }
+        scored = [replace(c, score=c.score + sum(changes[seam] for seam in c.seams)) for c in found[row]]
+        ordered.append(sorted(scored, key=lambda crossover: -crossover.score))
     return ordered
 
 

@@ -27,7 +27,7 @@ from linda.config import LindaConfig
 from linda.engines import Engine
 from linda.engines.decoding import Decoding
 from linda.errors import MOST_SEED, LindaError, checked_integer, checked_ratio, checked_text
-from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, kind_of, lengthened, without_broken
+from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, kind_of, without_broken
 from linda.interpolation.calibration import calibrated
 from linda.interpolation.crossing import PATHS, CrossedPair, cross
 from linda.interpolation.longtext import pair_sentences, split_to_window
@@ -252,7 +252,7 @@ class Interpolator:
                 for group in batches([lengths[i] for i in places], batch_tokens, decoding.paths):
                     batch = [places[i] for i in group]
                     rows = [jobs[i] for i in batch]
-                    mixture = self._mixture(rows, states, by_attention, kind)
+                    mixture = self._mixture(rows, states, by_attention)
                     hypotheses = self.engine.decode(
                         mixture.states,
                         mixture.mask,
@@ -298,14 +298,14 @@ class Interpolator:
         lengths = [max(len(jobs[i].a), len(jobs[i].b)) for i in places]
         for group in batches(lengths, batch_tokens, PATHS):
             batch = [places[i] for i in group]
-            mixture = self._mixture([jobs[i] for i in batch], states, True, Kind.CROSSED)
+            mixture = self._mixture([jobs[i] for i in batch], states, True)
             found = cross(self.engine, mixture, [crossed[i] for i in batch], decoding)
             for i, texts in zip(batch, found, strict=True):
                 written[i] = texts
                 if len(texts) == decoding.n:
                     on_progress(jobs[i].ends_row)
 
-    def _mixture(self, rows: list[_Job], states: dict[Ids, Tensor], by_attention: bool, kind: Kind) -> Mixture:
+    def _mixture(self, rows: list[_Job], states: dict[Ids, Tensor], by_attention: bool) -> Mixture:
         alpha = torch.tensor([row.alpha for row in rows], dtype=torch.float64, device=self.engine.device)
         states_a, mask_a = padded([states[row.a] for row in rows])
         states_b, mask_b = padded([states[row.b] for row in rows])
@@ -313,8 +313,6 @@ class Interpolator:
             assert self.attention_mixing is not None
             return self.attention_mixing.mix(states_a, mask_a, states_b, mask_b, alpha)
         mixed, mask = self.converter.mix(states_a, mask_a, states_b, mask_b, alpha)
-        if kind != Kind.END:
-            mixed = lengthened(mixed, mask, alpha, self.config.middle_gain)
         return Mixture(mixed, mask, mask.sum(dim=1))
 
 

@@ -13,10 +13,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from linda.augmentation import Augmenter, file_run
-from linda.augmentation.file_run import augment_file
+from linda.augmentation import Augmenter, file_pipeline
+from linda.augmentation.file_pipeline import augment_file
+from linda.augmentation.pipeline import RunSummary
 from linda.augmentation.plan import Plan, PlanRow
-from linda.augmentation.summary import Summary
 from linda.errors import LindaError
 from splice import Splice, sentences
 from tiny_encoder import WORDS, save_tiny_bert
@@ -36,7 +36,7 @@ def write(path: Path, rows: list[dict[str, Any]] = ROWS) -> Path:
     return path
 
 
-def run(source: Path, output: Path | str, *, plan: Plan | None = None, **settings: Any) -> Summary:
+def run(source: Path, output: Path | str, *, plan: Plan | None = None, **settings: Any) -> RunSummary:
     options = {name: settings.pop(name) for name in ("resume", "restart", "on_note") if name in settings}
     return augment_file(
         Augmenter(**{"method": Splice(), "ratio": "0.2-0.8", **settings}), source, output, plan=plan, **options
@@ -130,7 +130,7 @@ def test_skipped_rows_are_left_out_and_parents_keep_their_numbers(tmp_path: Path
     notes: list[str] = []
     summary = run(write(tmp_path / "a.jsonl", rows), tmp_path / "out.jsonl", skip_empty=True, on_note=notes.append)
     assert summary.examples.skipped == 2
-    assert notes == ["2 rows without text are skipped"]
+    assert notes == ["skipped 2 rows without text"]
     found = read(tmp_path / "out.jsonl")
     originals = [row for row in found if row["method"] == "original"]
     assert [row["id"] for row in originals] == [row["id"] for row in ROWS if row["id"] not in (0, 7)]
@@ -141,7 +141,7 @@ def test_skipped_rows_are_left_out_and_parents_keep_their_numbers(tmp_path: Path
 def test_the_summary_tells_all(tmp_path: Path) -> None:
     text = str(run(write(tmp_path / "a.csv"), tmp_path / "out.csv", ratio="0.05", retries=0))
     assert "40 rows in, 0 made of 40 planned" in text
-    assert "copies            40 stopped         0 mended        40 left out" in text
+    assert "copies            40 rejected         0 replaced        40 left out" in text
     assert "label no                20 originals         0 new" in text
 
 
@@ -155,7 +155,7 @@ def test_a_run_that_dies_goes_on_to_the_same_file(
 ) -> None:
     source = write(tmp_path / "a.csv")
     expected = run(source, tmp_path / "whole.parquet", per_row=2, batch_size=10)
-    append = file_run.Journal.append
+    append = file_pipeline.Journal.append
     with monkeypatch.context() as patch:
 
         def dying_append(journal: Any, chunk: Any) -> None:
@@ -163,7 +163,7 @@ def test_a_run_that_dies_goes_on_to_the_same_file(
                 raise KilledError
             append(journal, chunk)
 
-        patch.setattr(file_run.Journal, "append", dying_append)
+        patch.setattr(file_pipeline.Journal, "append", dying_append)
         with pytest.raises(KilledError):
             run(source, tmp_path / "out.parquet", per_row=2, batch_size=10)
     assert not (tmp_path / "out.parquet").exists()
@@ -182,7 +182,7 @@ def test_a_run_that_dies_goes_on_to_the_same_file(
 def test_other_input_is_not_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = write(tmp_path / "a.csv")
     with monkeypatch.context() as patch:
-        patch.setattr(file_run, "write_joined", lambda *_, **__: 1 / 0)
+        patch.setattr(file_pipeline, "write_output", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run(source, tmp_path / "out.csv")
     write(source, ROWS[:-1])
@@ -205,7 +205,7 @@ def test_a_disk_that_fills_up_is_told_with_the_way_out(tmp_path: Path, monkeypat
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(file_run.Journal, "append", full)
+    monkeypatch.setattr(file_pipeline.Journal, "append", full)
     with pytest.raises(LindaError, match=r"the disk is full.*--resume"):
         run(write(tmp_path / "a.csv"), tmp_path / "out.csv")
 
@@ -252,7 +252,7 @@ def test_a_teacher_is_fine_tuned_once_and_kept_for_resuming(tmp_path: Path, monk
     settings = {"labels": "predicted", "encoder": save_tiny_bert(tmp_path / "bert"), "batch_size": 5}
     run(source, tmp_path / "whole.jsonl", **settings)
     with monkeypatch.context() as patch:
-        patch.setattr(file_run.Journal, "append", lambda *_: 1 / 0)
+        patch.setattr(file_pipeline.Journal, "append", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run(source, tmp_path / "out.jsonl", **settings)
     with monkeypatch.context() as patch:
@@ -269,14 +269,14 @@ def test_neighbours_are_found_once_and_kept_for_resuming(tmp_path: Path, monkeyp
     source = write(tmp_path / "a.csv", [{"text": text, "label": row % 2} for row, text in enumerate(words)])
     settings = {"partners": "nearest", "encoder": save_tiny_bert(tmp_path / "bert"), "batch_size": 5, "weight": 0.5}
     run(source, tmp_path / "whole.jsonl", **settings)
-    append = file_run.Journal.append
+    append = file_pipeline.Journal.append
 
     def append_one(journal: Any, chunk: Any) -> None:
         append(journal, chunk)
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(file_run.Journal, "append", append_one)
+        patch.setattr(file_pipeline.Journal, "append", append_one)
         with pytest.raises(KilledError):
             run(source, tmp_path / "out.jsonl", **settings)
     with monkeypatch.context() as patch:

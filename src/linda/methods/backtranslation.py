@@ -1,4 +1,4 @@
-"""Back-translation: into another language and back, through any two seq2seq models of `transformers`."""
+"""Back-translation: to another language and back, with any two seq2seq models of `transformers`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from copy import copy
 from pathlib import Path
 
 from linda import engines
-from linda.augmenters.rewriting import Rewriter
 from linda.config import LindaConfig
 from linda.engines.decoding import Decoding
+from linda.methods import AugmentationMethod
+from linda.methods.rewriting import Rewriter
 from linda.model import LindaModel
 from linda.model.pretrained import SEQ2SEQ, find_device, load_pretrained
 from linda.model.tokens import Tokens
@@ -18,22 +19,22 @@ _SEARCH = Decoding(beams=4)
 _SAMPLE = Decoding(beams=1, sample=True, temperature=0.7, top_p=0.9)
 
 
-class BackTranslation:
-    """there, back: folders or hub names, as opus-mt-en-fr and opus-mt-fr-en.
+class BackTranslation(AugmentationMethod):
+    """Translate by beam search in both directions; `sampling` samples in both directions instead.
 
-    The translation is the best of a beam search both ways; `sampling` samples both ways instead.
+    there, back: folders or hub names of the two models, for example opus-mt-en-fr and opus-mt-fr-en.
     """
 
     name = "backtranslation"
     needs_partner = False
 
     def __init__(self, there: str | Path, back: str | Path) -> None:
-        self._ways = [_load(there), _load(back)]
+        self._directions = [_load(there), _load(back)]
         self._decoding = _SEARCH
 
     @property
     def sampling(self) -> BackTranslation:
-        """The same models, with random draws: another text for every seed."""
+        """The same models, with sampling: each seed gives another text."""
         twin = copy(self)
         twin._decoding = _SAMPLE
         return twin
@@ -41,9 +42,9 @@ class BackTranslation:
     def texts(
         self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
     ) -> list[str]:
-        """b and alpha are not read: one text is translated at a time."""
+        """Translate each text of `a`; `b` and `alpha` are not used."""
         texts = list(a)
-        for translate in self._ways:
+        for translate in self._directions:
             pieces = translate.split_long(texts)
             stripped = [part.strip() for parts in pieces for part in parts]
             piece_seeds = [
@@ -55,7 +56,7 @@ class BackTranslation:
 
 
 def _load(name: str | Path) -> Rewriter:
-    """A translation model in the dress of a LINDA model whose converter is never used: for its tokens and engine."""
+    """A translation model wrapped as a `LindaModel`, for its tokens and engine. The length converter is not used."""
     seq2seq, tokenizer = load_pretrained(SEQ2SEQ, name, f"the translation model {str(name)!r} cannot be loaded")
     window = getattr(seq2seq.config, "max_position_embeddings", 512)
     config = LindaConfig(base=seq2seq.config.to_dict(), mask_token=str(tokenizer.unk_token), max_length=window)

@@ -1,8 +1,8 @@
 import pytest
 
-from linda import augmenters
-from linda.augmenters.linda import Linda
+from linda import methods
 from linda.interpolation import Interpolator
+from linda.methods.linda import Linda
 from linda.model import LindaModel
 
 A, B = ["the cat sat", "who is the man"], ["a dog ran in the city", "where was the river"]
@@ -14,7 +14,7 @@ def interpolator(tiny_model: LindaModel) -> Interpolator:
 
 
 def test_the_same_as_the_interpolator(interpolator: Interpolator) -> None:
-    method = augmenters.load("linda", model=interpolator, beams=2)
+    method = methods.load("linda", model=interpolator, beams=2)
     assert method.needs_partner
     assert method.texts(A, B, [0.3, 0.9], [1, 2]) == interpolator.mix(A, B, [0.3, 0.9], beams=2)
 

@@ -1,39 +1,40 @@
-"""EDA (Wei & Zou 2019): four simple changes to the words of a text, one of them at random.
+"""EDA (Wei & Zou 2019): one of four random edits of the words of a text.
 
-Replace words by synonyms, insert synonyms, swap words, delete words. The original strips a text of its case and
-punctuation first. Here only the words are touched: what stands between them stays where it is.
+Replace words by synonyms, insert synonyms, swap words, or delete words. The original implementation removes case and
+punctuation first. Here only words change; spaces and punctuation stay in place.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from random import Random
 
-from linda.augmenters.synonyms import synonyms
 from linda.errors import LindaError
 from linda.measures import FUNCTION_WORDS
+from linda.methods import AugmentationMethod
+from linda.methods.synonyms import synonyms
 
 _WORD = re.compile(r"(\w+(?:['’-]\w+)*)")
 
 _Change = Callable[[list[str], list[str], Random], None]  # words and gaps, changed in place
 
 
-class Eda:
-    """share: of the words that a change touches (at least one), and the probability of deletion for each word."""
+class Eda(AugmentationMethod):
+    """share: fraction of the words that an edit changes (at least one); for deletions, the probability per word."""
 
     name = "eda"
     needs_partner = False
 
     def __init__(self, share: float = 0.1) -> None:
         if not 0 < share <= 1:
-            raise LindaError(f"the share of words that EDA changes must be above 0 and at most 1, got {share}")
+            raise LindaError(f"the share of words that EDA changes is {share}; it must be above 0 and at most 1")
         self.share = share
         self._changes: list[_Change] = [self._replace, self._insert, self._swap, self._delete]
 
     def texts(
         self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
     ) -> list[str]:
-        """b and alpha are not read: EDA changes one text at a time."""
-        random = Random()  # seeded anew for every row: making one costs more than changing a short text
+        """Edit each text of `a`; `b` and `alpha` are not used."""
+        random = Random()  # reseeded for each row: creating one costs more than editing a short text
         texts = []
         for text, seed in zip(a, seeds, strict=True):
             random.seed(seed)
@@ -41,13 +42,13 @@ class Eda:
         return texts
 
     def _changed(self, text: str, random: Random) -> str:
-        """One change at random; where it makes no difference, the next. Texts that none can change stay."""
+        """Apply a random edit; if it changes nothing, the next. Some texts cannot be changed by any."""
         parts = _WORD.split(text)  # gap, word, gap, word … gap
         if len(parts) == 1:
             return text
         first = int(4 * random.random())
         for number in range(first, first + 4):
-            words, gaps = parts[1::2], parts[::2]  # gaps[i] stands before words[i], the last one after all
+            words, gaps = parts[1::2], parts[::2]  # gaps[i] precedes words[i]; the last gap follows all words
             self._changes[number % 4](words, gaps, random)
             changed = _joined(words, gaps)
             if changed != text:
@@ -58,7 +59,7 @@ class Eda:
         return max(1, int(self.share * len(words)))
 
     def _replace(self, words: list[str], gaps: list[str], random: Random) -> None:
-        """Some words, wherever they occur, by one of their synonyms: "be", "in" and "a" have none that make sense."""
+        """Replace all occurrences of some words by a synonym, except function words: their synonyms do not fit."""
         left = self._count(words)
         candidates = list(dict.fromkeys(word for word in words if word.lower() not in FUNCTION_WORDS))
         while left and candidates:
@@ -70,7 +71,7 @@ class Eda:
                 left -= 1
 
     def _insert(self, words: list[str], gaps: list[str], random: Random) -> None:
-        """Synonyms of random words at random places."""
+        """Insert synonyms of random words at random positions."""
         candidates = [word for word in words if word.lower() not in FUNCTION_WORDS]
         for _ in range(self._count(words)):
             choices: tuple[str, ...] = ()
@@ -83,20 +84,20 @@ class Eda:
                 return
             place = int((len(words) + 1) * random.random())
             words.insert(place, random.choice(choices))
-            # What stood before the place stands before the new word; at the end, the final stop stays final.
+            # The gap before this position precedes the new word; at the end, final punctuation stays last.
             gaps.insert(place if place == len(words) - 1 else place + 1, " ")
 
     def _swap(self, words: list[str], gaps: list[str], random: Random) -> None:
-        """Pairs of words change places."""
+        """Swap random pairs of words."""
         if len(words) < 2:
             return
         for _ in range(self._count(words)):
             first = int(len(words) * random.random())
-            second = (first + 1 + int((len(words) - 1) * random.random())) % len(words)  # never the first again
+            second = (first + 1 + int((len(words) - 1) * random.random())) % len(words)  # never equal to first
             words[first], words[second] = words[second], words[first]
 
     def _delete(self, words: list[str], gaps: list[str], random: Random) -> None:
-        """Each word with a small probability; never the last one left."""
+        """Delete each word with a small probability, but never all of them."""
         for place in reversed(range(len(words))):
             if len(words) > 1 and random.random() < self.share:
                 del words[place]
@@ -104,7 +105,7 @@ class Eda:
 
 
 def _closed(gaps: list[str], place: int) -> str:
-    """One gap for the two around a deleted word: punctuation stays, doubled space and an orphaned start do not."""
+    """Merge the two gaps around a deleted word: keep punctuation, drop double spaces and what followed a first word."""
     before, after = gaps[place], gaps[place + 1]
     if place == 0 and len(gaps) > 2:
         return before

@@ -1,4 +1,4 @@
-"""One text in, one text out, by an encoder-decoder: what denoising and translation have in common."""
+"""An encoder-decoder applied to single texts: the common part of denoising and translation."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from linda.model.tokens import Tokens
 
 @dataclass(frozen=True)
 class Rewriter:
-    """Reads texts with a model's encoder and writes them anew with its decoder."""
+    """Encodes texts with a model and decodes them again."""
 
     config: LindaConfig
     tokens: Tokens
     engine: Engine
 
     def split_long(self, texts: Sequence[str]) -> list[list[str]]:
-        """Each text in pieces that fit the model's window, white space between them kept: joined, they are the text."""
+        """Split each text into pieces that fit the model's window. The pieces include all white space."""
         window = self.config.max_length
         return [split_to_window(text, lambda part: len(self.tokens.ids(part)), window) for text in texts]
 
@@ -32,7 +32,20 @@ class Rewriter:
     def __call__(
         self, texts: Sequence[str], decoding: Decoding, seeds: Sequence[int], *, masked: bool = False
     ) -> list[str]:
-        """Every text anew, in batches of like length. masked: the texts hold the model's mask token."""
+        """Rewrite the texts, in batches of similar length.
+
+        Args:
+            texts: Texts that fit the model's window.
+            decoding: Search or sampling settings.
+            seeds: One seed per text.
+            masked: Whether the texts contain the model's mask token.
+
+        Returns:
+            One text per input, in order.
+
+        Example:
+            rewriter(["The cat sat."], Decoding(beams=4), [0])
+        """
         written = [""] * len(texts)
         rows = [torch.tensor(self.tokens.ids(text, masked), device=self.engine.device) for text in texts]
         for batch in batches([len(row) for row in rows], self.engine.batch_tokens, decoding.paths):

@@ -1,7 +1,7 @@
-"""Synonyms of English words, from WordNet: every word that shares a sense with the one asked for.
+"""Synonyms of English words, from WordNet: all words that share a sense with the given word.
 
-The table (`synonyms.txt.xz`, made by `scripts/make_synonyms.py`) holds base forms. A word in a text is brought to
-its base forms first as WordNet itself does it: irregular forms by list, regular ones by their endings.
+The table (`synonyms.txt.xz`, built by `scripts/make_synonyms.py`) contains base forms. Words are first reduced to their
+base forms as in WordNet: irregular forms by a list, regular forms by their endings.
 """
 
 from collections import defaultdict
@@ -28,7 +28,7 @@ _ENDINGS = {
 
 @lru_cache(maxsize=2**16)
 def synonyms(word: str) -> tuple[str, ...]:
-    """In alphabetical order, so that a seeded choice is the same everywhere; a synonym may be several words."""
+    """Sorted, so that a seeded choice is the same on every machine. A synonym may consist of several words."""
     senses, base_forms = _read_table()
     lower = word.lower()
     found = set()
@@ -42,7 +42,7 @@ def synonyms(word: str) -> tuple[str, ...]:
 
 
 _Senses = dict[str, list[list[str]]]  # base form: the words of each of its senses
-_BaseForms = dict[str, list[str]]  # irregular form: what it comes from
+_BaseForms = dict[str, list[str]]  # irregular form: its base forms
 
 
 @cache

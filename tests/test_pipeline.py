@@ -10,9 +10,12 @@ import pytest
 
 from linda.augmentation.examples import Examples, ListTable, read_examples
 from linda.augmentation.gates import Gates, Seen
-from linda.augmentation.generation import Chunk, Generator, LabelRule, NewRow, Tally
+from linda.augmentation.labels import LabelRule
+from linda.augmentation.pipeline import Chunk, Tally, augment_rows
 from linda.augmentation.plan import Plan, PlanRow, make_plan
-from linda.augmentation.writing import Draft, Task, Writer, write_here, write_in_processes
+from linda.augmentation.settings import AugmentationSettings
+from linda.augmentation.tables import NewRow
+from linda.augmentation.texts import Draft, TextRequest, Writer, write_here, write_in_processes
 from linda.errors import LindaError
 from splice import Shout, Splice, no_writer, sentences, splice
 
@@ -33,17 +36,12 @@ def make(
     retries: int = 2,
     rule: LabelRule | None = None,
 ) -> list[Chunk]:
-    method, gates = method or Splice(), gates or Gates()
-    generator = Generator(
-        examples,
-        plan,
-        mixes=method.needs_partner,
-        label_rule=rule or LabelRule(),
-        drop_duplicates=gates.duplicates,
-        chunk_size=chunk_size,
+    method, gates, rule = method or Splice(), gates or Gates(), rule or LabelRule()
+    settings = AugmentationSettings(
+        method=method, labels=rule.mode, temperature=rule.temperature, gates=gates, batch_size=chunk_size
     )
     with write_here(Writer(method, gates, retries)) as write_all:
-        return list(generator.chunks(write_all, Seen(example for _, example in examples.scan())))
+        return list(augment_rows(examples, plan, settings, write_all, rule.teacher))
 
 
 def rows_of(chunks: list[Chunk]) -> list[NewRow]:
@@ -79,7 +77,7 @@ def test_duplicates_are_decided_as_if_rows_were_written_one_by_one() -> None:
     seen = Seen(example for _, example in examples.scan())
     one_by_one = []
     for row in plan:
-        task = Task(*examples.fetch([row.row, row.partner]), row.alpha, row.seed)
+        task = TextRequest(*examples.fetch([row.row, row.partner]), row.alpha, row.seed)
         for attempt in range(3):  # the writer gets no attempts of its own beyond this one
             (draft,) = Writer(Splice(), Gates(), retries=attempt)([replace(task, attempt=attempt)])
             if draft.example is not None and draft.example not in seen:
@@ -92,20 +90,20 @@ def test_duplicates_are_decided_as_if_rows_were_written_one_by_one() -> None:
 def test_workers_write_the_same_rows() -> None:
     examples = examples_of(TEXTS)
     plan = make_plan(examples.labels.codes, per_row=3)
-    generator = Generator(examples, plan, True, LabelRule(), True, chunk_size=5)
+    settings = AugmentationSettings(method=Splice(), batch_size=5)
     with write_in_processes(partial(Writer, Splice(), Gates(), 2), workers=2) as write_all:
-        found = list(generator.chunks(write_all, Seen(example for _, example in examples.scan())))
+        found = list(augment_rows(examples, plan, settings, write_all))
     assert rows_of(found) == rows_of(make(examples, plan))
 
 
 def test_what_is_wrong_in_a_worker_is_told_by_its_own_message() -> None:
-    task = Task(("a",), ("b",), 0.5, 0)
+    task = TextRequest(("a",), ("b",), 0.5, 0)
     with write_in_processes(no_writer, workers=1) as write_all, pytest.raises(LindaError, match="no such model"):
         next(write_all([[task]]))
 
 
 def test_a_stopped_row_is_written_again_and_then_left_out() -> None:
-    task = Task((TEXTS[0],), (TEXTS[1],), 0.05, 5)  # the splice is a copy of the second text
+    task = TextRequest((TEXTS[0],), (TEXTS[1],), 0.05, 5)  # the splice is a copy of the second text
     (draft,) = Writer(Splice(), Gates(), retries=2)([task])
     assert draft.stopped_by == ("copies",)
     assert draft.attempt == 1
@@ -123,7 +121,7 @@ def test_every_attempt_has_a_seed_of_its_own() -> None:
             return [""] * len(a)
 
     Stubborn.sampling = Stubborn()  # type: ignore[assignment]
-    Writer(Stubborn(), Gates(), retries=2)([Task(("a", "b"), ("c", "d"), 0.5, 5)])
+    Writer(Stubborn(), Gates(), retries=2)([TextRequest(("a", "b"), ("c", "d"), 0.5, 5)])
     assert seeds[0] == 5  # the first text of a row can be had again from the output's plan_seed
     assert len(set(seeds)) == 6  # three attempts, two columns
 
@@ -191,12 +189,10 @@ def test_a_bad_label_rule_is_refused_at_once(mode: str, temperature: float) -> N
 def test_chunks_can_begin_anywhere() -> None:
     examples = examples_of(TEXTS)
     plan = make_plan(examples.labels.codes, per_row=2)
-    generator = Generator(examples, plan, True, LabelRule(), True, chunk_size=5)
-    seen = Seen(example for _, example in examples.scan())
+    settings = AugmentationSettings(method=Splice(), batch_size=5)
     with write_here(Writer(Splice(), Gates(), 2)) as write_all:
-        whole = list(generator.chunks(write_all, seen))
-        before = rows_of([chunk for chunk in whole if chunk.stop <= 10])
-        resumed = Seen([*(example for _, example in examples.scan()), *(row.example for row in before)])
-        rest = list(generator.chunks(write_all, resumed, start=10))
-    assert before + rows_of(rest) == rows_of(whole)
+        whole = list(augment_rows(examples, plan, settings, write_all))
+        before = [chunk for chunk in whole if chunk.stop <= 10]
+        rest = list(augment_rows(examples, plan, settings, write_all, done=before))
+    assert rows_of(before) + rows_of(rest) == rows_of(whole)
     assert np.array_equal([chunk.start for chunk in rest], [10, 15, 20])

@@ -1,7 +1,6 @@
-"""SSMBA (Ng et al. 2020): corrupt a text by masking, and let a model reconstruct it by sampling.
+"""SSMBA (Ng et al. 2020): mask parts of a text, and sample a reconstruction from a model.
 
-Any masked language model will do. Where none is at hand, the embedded LINDA model does it: it was trained to write
-whole sentences from masked ones.
+The model is any masked language model, or a LINDA model: those are trained to restore masked sentences.
 """
 
 from __future__ import annotations
@@ -13,10 +12,11 @@ from typing import TYPE_CHECKING, Protocol, TypeGuard
 import numpy as np
 import torch
 
-from linda.augmenters.rewriting import Rewriter
 from linda.engines.decoding import Decoding
 from linda.errors import LindaError
 from linda.interpolation.longtext import split_to_window
+from linda.methods import AugmentationMethod
+from linda.methods.rewriting import Rewriter
 from linda.model.batching import batches, padded
 from linda.model.pretrained import ModelKind, find_device, kind_of_model, load_pretrained
 
@@ -30,10 +30,16 @@ class _Reconstruction(Protocol):
     def __call__(self, texts: Sequence[str], seeds: Sequence[int], share: float) -> list[str]: ...
 
 
-class Ssmba:
-    """model: folder or hub name of a masked language model or of a LINDA model; None is the embedded one.
+class Ssmba(AugmentationMethod):
+    """Reconstruct masked texts.
 
-    share: of the tokens (words, with a LINDA model) that are corrupted; at least one is.
+    Args:
+        model: Folder or hub name of a masked language model or a LINDA model; None for the embedded LINDA model.
+        share: Fraction of the tokens (words, with a LINDA model) to corrupt; at least one is.
+        engine: Engine that runs a LINDA model: auto, int8 or torch.
+
+    Example:
+        Ssmba(share=0.3).texts(["Who won the race?"], None, None, [0])
     """
 
     name = "ssmba"
@@ -43,7 +49,7 @@ class Ssmba:
         self, model: str | Path | Interpolator | None = None, *, share: float = 0.15, engine: str = "auto"
     ) -> None:
         if not 0 < share <= 1:
-            raise LindaError(f"the share that SSMBA masks must be above 0 and at most 1, got {share}")
+            raise LindaError(f"the share that SSMBA masks is {share}; it must be above 0 and at most 1")
         self.share = share
         self._reconstruct: _Reconstruction
         if _is_masked_model(model):
@@ -53,7 +59,6 @@ class Ssmba:
 
     @staticmethod
     def engine_for(model: str | Path | Interpolator | None, engine: str) -> str | None:
-        """The engine that would write the texts; a masked language model has none."""
         from linda.interpolation import engine_for
 
         return None if _is_masked_model(model) else engine_for(model, engine)
@@ -61,7 +66,7 @@ class Ssmba:
     def texts(
         self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
     ) -> list[str]:
-        """b and alpha are not read: SSMBA changes one text at a time."""
+        """Reconstruct each text of `a`; `b` and `alpha` are not used."""
         return self._reconstruct(list(a), list(seeds), self.share)
 
 
@@ -70,7 +75,7 @@ def _is_masked_model(model: str | Path | Interpolator | None) -> TypeGuard[str |
 
 
 class Denoiser:
-    """Masks words and writes the text anew with a LINDA model, sampling every token."""
+    """Masks words and samples the whole text from a LINDA model."""
 
     def __init__(self, model: Interpolator | str | Path | None, engine: str) -> None:
         from linda.interpolation import Interpolator
@@ -92,9 +97,9 @@ class Denoiser:
 
 
 class MaskedModel:
-    """Masks tokens and samples each of them from a masked language model, all at once.
+    """Masks tokens and samples all of them at once from a masked language model.
 
-    Of the chosen tokens 80 % are masked, 10 % replaced by a random one and 10 % left as they are, as BERT was trained.
+    Of the chosen tokens 80 % are masked, 10 % replaced by a random token and 10 % kept, as in the training of BERT.
     """
 
     def __init__(self, model: str | Path) -> None:
@@ -111,7 +116,7 @@ class MaskedModel:
     def __call__(self, texts: Sequence[str], seeds: Sequence[int], share: float) -> list[str]:
         pieces = [split_to_window(text, lambda part: len(self._ids(part)), self._window) for text in texts]
         rows = [np.array(self._ids(part)) for parts in pieces for part in parts]
-        # Each text has one random stream, its pieces take from it one after the other.
+        # Each piece has its own random stream, so that batches do not change the result.
         streams = [
             np.random.default_rng([seed, number])
             for parts, seed in zip(pieces, seeds, strict=True)
@@ -124,7 +129,7 @@ class MaskedModel:
 
     @torch.inference_mode()
     def _resample(self, rows: list[np.ndarray], streams: list[np.random.Generator], share: float) -> None:
-        """Changes rows (L,) in place."""
+        """Change rows (L,) in place."""
         chosen = [
             _at_least_one(np.flatnonzero(~np.isin(row, self._special)), share, random)
             for row, random in zip(rows, streams, strict=True)
@@ -158,7 +163,7 @@ class MaskedModel:
 
 
 def _at_least_one(places: np.ndarray, share: float, random: np.random.Generator) -> np.ndarray:
-    """Each place with probability `share`; one at random where that gives none."""
+    """Each place with probability `share`; one random place if that gives none."""
     chosen = places[random.random(len(places)) < share]
     return chosen if len(chosen) or not len(places) else random.choice(places, size=1)
 

@@ -1,0 +1,142 @@
+"""What a run makes and how: the settings of `linda.augment`, of `linda.Augmenter` and of `linda augment`."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linda import methods
+from linda.augmentation.gates import Gates
+from linda.augmentation.labels import LabelName, LabelRule
+from linda.augmentation.plan import MOST_ROWS, PARTNERS
+from linda.errors import MOST_SEED, LindaError, checked_integer
+from linda.methods import AugmentationMethod
+
+if TYPE_CHECKING:
+    from linda.interpolation import Interpolator
+
+# Settings that change how a run works, but not its rows. A resumed run may change them.
+EXECUTION = ("batch_size", "workers", "progress")
+
+
+@dataclass(frozen=True)
+class AugmentationSettings:
+    """Settings of an augmentation run.
+
+    Args:
+        text: Text column.
+        label: Label column: class names, numbers, booleans or lists of probabilities.
+        pair: Second text column of a pair task.
+        per_row: New rows per original row.
+        total: New rows in total, instead of `per_row`.
+        partners: Which rows may be mixed with a row: any, same, different, stratified or nearest.
+        ratio: Distribution of the mixing ratio: uniform, beta:0.4, a constant (0.5) or a range (0.2-0.8).
+        seed: Seed of the plan and the texts.
+        method: linda, eda, ssmba, backtranslation, or an `AugmentationMethod`.
+        model: Folder of the method's model, or an `Interpolator`; None for the embedded model.
+        engine: Engine that runs a LINDA model given by name: auto, int8 or torch.
+        translate: The two models of backtranslation: to the other language, and back.
+        raw_ratio: Mix by the ratio itself, without calibration, as in the paper.
+        labels: How new rows are labelled: interpolated, sharpened, predicted, measured or hard.
+        temperature: Temperature of sharpened labels.
+        teacher: Classifier for predicted labels: a folder or an object with `predict_proba`; None to fine-tune one.
+        encoder: Encoder that the teacher is fine-tuned from and that finds nearest partners.
+        classes: All classes, if the data may not contain every one.
+        weight: Training weight of new rows (originals: 1). A value other than 1 adds the column `weight`.
+        gates: The filters for new texts.
+        retries: How often a rejected text is written again, by sampling.
+        skip_empty: Leave out rows without text instead of raising an error.
+        only_new: Return the new rows without the originals.
+        batch_size: Rows per batch; does not affect the rows.
+        workers: Processes that write texts; does not affect the rows.
+        progress: Show a progress bar and a summary.
+
+    Example:
+        AugmentationSettings(per_row=2, partners="any", labels="sharpened", seed=7)
+    """
+
+    text: str = "text"
+    label: str = "label"
+    pair: str | None = None
+    per_row: int = 1
+    total: int | None = None
+    partners: str = "same"
+    ratio: str = "uniform"
+    seed: int = 0
+    method: str | AugmentationMethod = "linda"
+    model: "str | Path | Interpolator | None" = None
+    engine: str = "auto"
+    translate: tuple[str, str] | None = None
+    raw_ratio: bool = False
+    labels: str = "interpolated"
+    temperature: float = 0.5
+    teacher: Any = None
+    encoder: str | Path | None = None
+    classes: Sequence[LabelName] | None = None
+    weight: float = 1.0
+    gates: Gates = field(default_factory=Gates)
+    retries: int = 2
+    skip_empty: bool = False
+    only_new: bool = False
+    batch_size: int = 128
+    workers: int = 1
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        LabelRule(self.labels, self.temperature)  # checks both
+        if self.partners not in PARTNERS:
+            raise LindaError(f"unknown partners {self.partners!r}; choose from {', '.join(PARTNERS)}")
+        if not 0 < self.weight < math.inf:
+            raise LindaError(f"weight is {self.weight:g}; it must be above 0")
+        if isinstance(self.method, type) or not isinstance(self.method, str | AugmentationMethod):
+            raise LindaError(f"method is {self.method!r}; give a name or a linda.methods.AugmentationMethod")
+        if (self.method == "backtranslation") != (self.translate is not None):
+            raise LindaError(
+                "backtranslation needs two translation models (translate=(there, back), --translate THERE BACK); "
+                "other methods take none"
+            )
+        for name, least, most in (("batch_size", 1, 10**6), ("workers", 1, 256), ("retries", 0, 1000)):
+            checked_integer(getattr(self, name), name, least, most)
+        # A run is stored as JSON, which has neither numpy numbers nor ranges.
+        object.__setattr__(self, "seed", checked_integer(self.seed, "seed", 0, MOST_SEED))
+        for name in ("per_row", "total"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, checked_integer(getattr(self, name), name, 1, MOST_ROWS))
+        if self.classes is not None:
+            plain = [name.item() if isinstance(name, np.generic) else name for name in self.classes]
+            object.__setattr__(self, "classes", plain)
+
+    @property
+    def text_columns(self) -> list[str]:
+        return [self.text] if self.pair is None else [self.text, self.pair]
+
+    @property
+    def method_name(self) -> str:
+        return self.method if isinstance(self.method, str) else self.method.name
+
+    @property
+    def mixes(self) -> bool:
+        """Whether the method mixes two texts."""
+        return (methods.find(self.method) if isinstance(self.method, str) else self.method).needs_partner
+
+    @cached_property
+    def engine_name(self) -> str | None:
+        """The engine that runs the method's LINDA model; None if there is no such model or the caller loaded it."""
+        return methods.find(self.method).engine_for(self.model, self.engine) if isinstance(self.method, str) else None
+
+    def load_method(self) -> AugmentationMethod:
+        if not isinstance(self.method, str):
+            return self.method
+        model = {} if self.model is None else {"model": self.model}
+        ratio = {"raw": self.raw_ratio} if self.method == "linda" else {}
+        engine = {} if self.engine == "auto" else {"engine": self.engine}
+        translate = {} if self.translate is None else dict(zip(("there", "back"), self.translate, strict=True))
+        return methods.load(self.method, **model, **ratio, **engine, **translate)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: `datasets.map` hashes and sends this state, and must not include a loaded model."""
+        return {known.name: getattr(self, known.name) for known in fields(self)}

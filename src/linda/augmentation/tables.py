@@ -1,0 +1,276 @@
+"""Originals and new rows as one table: parallel lists, a pandas DataFrame, a `datasets.Dataset`, or Arrow batches.
+
+Data in memory is read as a `Table`, and the result has the type of the input.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from linda.augmentation.examples import RECORD, WEIGHT, Example, Examples, ListTable, Table
+from linda.augmentation.labels import LabelName, rounded
+from linda.augmentation.settings import AugmentationSettings
+from linda.errors import LindaError
+from linda.files.spool import Spool
+from linda.files.tables import BLOCK
+
+if TYPE_CHECKING:
+    import datasets
+    import pandas as pd
+
+Columns = dict[str, list[Any]]
+
+
+class NewRow(NamedTuple):
+    """A new row: its texts, its label and its origin. The names of the fields are those of `RECORD`."""
+
+    example: Example
+    label_probs: list[float]
+    parent_a: int
+    parent_b: int | None  # None, like alpha, if the method does not mix
+    alpha: float | None
+    plan_seed: int
+
+
+def new_columns(examples: Examples, rows: Sequence[NewRow], settings: AugmentationSettings) -> Columns:
+    """The columns of new rows: texts, most likely label (of the same type as in the data) and record."""
+    names = examples.labels.names
+    columns: Columns = {}
+    for number, column in enumerate(examples.text_columns):
+        columns[column] = [row.example[number] for row in rows]
+    columns[examples.label] = [names[int(np.argmax(row.label_probs))] for row in rows]
+    for name in RECORD:
+        columns[name] = [settings.method_name if name == "method" else getattr(row, name) for row in rows]
+    return columns if settings.weight == 1 else columns | {name: [settings.weight] * len(rows) for name in WEIGHT}
+
+
+def _original_columns(examples: Examples, rows: np.ndarray, *, weighted: bool) -> Columns:
+    """The columns that originals get in addition to their own: no parents, and their label as a distribution."""
+    columns: Columns = {name: [None] * len(rows) for name in RECORD}
+    columns |= {"label_probs": rounded(examples.labels.distributions(rows)), "method": ["original"] * len(rows)}
+    if weighted:
+        columns |= {name: [1.0] * len(rows) for name in WEIGHT}
+    if examples.labels.soft is not None:
+        columns[examples.label] = examples.labels.most_likely(rows)
+    return columns
+
+
+# --- data in memory -------------------------------------------------------------------------------------------
+
+
+def is_a(data: Any, module: str, name: str) -> bool:
+    """Whether data is an instance of a library's class, without importing the library."""
+    return module in sys.modules and isinstance(data, getattr(sys.modules[module], name))
+
+
+def as_table(data: Any) -> Table:
+    if is_a(data, "pandas", "DataFrame"):
+        return FrameTable(data)
+    if is_a(data, "datasets", "Dataset"):
+        return DatasetTable(data)
+    if isinstance(data, Mapping):
+        return ListTable(data)
+    raise LindaError(
+        f"data is a {type(data).__name__}; give a pandas DataFrame, a datasets.Dataset or DatasetDict, or parallel "
+        'lists as {"text": [...], "label": [...]}'
+    )
+
+
+def known_classes(data: Any, label: str) -> Sequence[LabelName] | None:
+    """All classes that the data's type declares, including those without rows."""
+    if is_a(data, "datasets", "Dataset"):
+        names = getattr(data.features.get(label), "names", None)
+        return None if names is None else range(len(names))
+    return None
+
+
+def joined(data: Any, examples: Examples, new: Columns, only_new: bool) -> Any:
+    """Originals and new rows as one table of the same type as the data."""
+    if is_a(data, "pandas", "DataFrame"):
+        return _joined_frames(data, examples, new, only_new)
+    if is_a(data, "datasets", "Dataset"):
+        return _joined_datasets(data, examples, new, only_new)
+    columns = new if only_new else joined_lists(data, examples, new)
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def joined_lists(data: Mapping[str, Sequence[Any]], examples: Examples, new: Columns) -> Columns:
+    """Parallel lists; columns that new rows lack are None there."""
+    originals = {name: [values[row] for row in examples.kept] for name, values in data.items()}
+    originals |= {examples.label: examples.labels.most_likely(examples.kept)} | _originals_in_memory(examples, new)
+    missing = [None] * len(new[examples.text])
+    return {name: values + new.get(name, missing) for name, values in originals.items()}
+
+
+def _originals_in_memory(examples: Examples, new: Columns) -> Columns:
+    # A column `weight` of the data's own is not in `new`: new rows get none.
+    return _original_columns(examples, examples.kept, weighted=WEIGHT.keys() <= new.keys())
+
+
+class FrameTable:
+    """A pandas DataFrame. Rows are numbered by position, whatever the index."""
+
+    def __init__(self, frame: "pd.DataFrame") -> None:
+        self.columns = list(frame.columns)
+        self._frame = frame
+        self._lists: Columns = {}
+
+    def __len__(self) -> int:
+        return len(self._frame)
+
+    def fetch(self, column: str, rows: Sequence[int]) -> list[Any]:
+        values = self._values(column)
+        return [values[row] for row in rows]
+
+    def scan(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        return zip(*(self._values(column) for column in columns), strict=True)
+
+    def _values(self, column: str) -> list[Any]:
+        if column not in self._lists:
+            series = self._frame[column].astype(object)
+            self._lists[column] = series.where(series.notna(), None).tolist()
+        return self._lists[column]
+
+
+_PANDAS_TYPES = {pa.int64(): "Int64", pa.float64(): "float64", pa.string(): "str"}
+
+
+def _joined_frames(data: "pd.DataFrame", examples: Examples, new: Columns, only_new: bool) -> "pd.DataFrame":
+    import pandas as pd
+
+    def as_frame(columns: Columns) -> pd.DataFrame:
+        return pd.DataFrame({name: pd.Series(values, dtype=types.get(name)) for name, values in columns.items()})
+
+    types: dict[str, Any] = {name: _PANDAS_TYPES.get(kind, "object") for name, kind in (RECORD | WEIGHT).items()}
+    types |= {column: data[column].dtype for column in examples.text_columns}
+    if examples.labels.soft is None:
+        types[examples.label] = data[examples.label].dtype
+    result = as_frame(new)
+    if not only_new:
+        record = as_frame(_originals_in_memory(examples, new))
+        kept = data.iloc[examples.kept].reset_index(drop=True)
+        if examples.label in record:
+            kept[examples.label] = record.pop(examples.label)
+        # Integers and booleans of columns that new rows lack must not become floats and objects.
+        others = [column for column in data.columns if column not in new]
+        kept = kept.astype({column: _nullable(data[column].dtype) for column in others})
+        kept = pd.concat([kept, record], axis=1)
+        nothing = {column: pd.Series([None] * len(result), dtype=kept[column].dtype) for column in others}
+        result = pd.concat([kept, result.assign(**nothing)[kept.columns]], ignore_index=True)
+    result.attrs["label_names"] = list(examples.labels.names)
+    return result
+
+
+def _nullable(dtype: Any) -> Any:
+    kind = getattr(dtype, "kind", "O")
+    is_numpy = isinstance(dtype, np.dtype)
+    return {"i": "Int64", "u": "UInt64", "b": "boolean"}.get(kind, dtype) if is_numpy else dtype
+
+
+class DatasetTable:
+    """A `datasets.Dataset`, read from its files on demand."""
+
+    def __init__(self, data: "datasets.Dataset") -> None:
+        self.columns = list(data.column_names)
+        self._data = data.with_format(None)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def fetch(self, column: str, rows: Sequence[int]) -> list[Any]:
+        return list(self._data.select_columns([column])[list(rows)][column])
+
+    def scan(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        for batch in self._data.select_columns(list(columns)).iter(batch_size=1000):
+            yield from zip(*(batch[column] for column in columns), strict=True)
+
+
+def _joined_datasets(data: "datasets.Dataset", examples: Examples, new: Columns, only_new: bool) -> "datasets.Dataset":
+    from datasets import Dataset, Features, concatenate_datasets
+
+    record = Features.from_arrow_schema(pa.schema(RECORD | {name: WEIGHT[name] for name in WEIGHT if name in new}))
+    if examples.labels.soft is not None:
+        record |= Features.from_arrow_schema(pa.schema({examples.label: _label_type(examples)}))
+    features = data.features | record
+
+    def as_dataset(columns: Columns) -> Dataset:
+        return Dataset.from_dict(columns, features=Features({name: features[name] for name in columns}))
+
+    if only_new:
+        return as_dataset(new)
+    kept = data.with_format(None)
+    if examples.skipped:
+        kept = kept.select(examples.kept.tolist())
+    added = _originals_in_memory(examples, new)
+    kept = kept.remove_columns([name for name in added if name in kept.column_names])
+    kept = concatenate_datasets([kept, as_dataset(added)], axis=1)
+    missing = [None] * len(new[examples.text])
+    fresh = as_dataset({name: new.get(name, missing) for name in kept.column_names})
+    return concatenate_datasets([kept, fresh]).with_format(data.format["type"], **data.format["format_kwargs"])
+
+
+def _label_type(examples: Examples) -> pa.DataType:
+    return pa.array(examples.labels.names).type
+
+
+# --- files ----------------------------------------------------------------------------------------------------
+
+
+def joined_schema(spool: Spool, examples: Examples, settings: AugmentationSettings) -> pa.Schema:
+    """The columns of the output. The class names that `label_probs` refers to are in its metadata."""
+    own: list[pa.Field] = list(spool.schema)
+    if settings.only_new:
+        own = [field for field in own if field.name in (*examples.text_columns, examples.label)]
+    if examples.labels.soft is not None:
+        label = pa.field(examples.label, _label_type(examples))
+        own = [label if field.name == examples.label else field for field in own]
+    names = json.dumps(examples.labels.names, ensure_ascii=False)
+    weight = {} if settings.weight == 1 else WEIGHT
+    return pa.schema([*own, *RECORD.items(), *weight.items()], metadata={"label_names": names})
+
+
+def joined_batches(
+    spool: Spool, examples: Examples, rows: Iterable[NewRow], settings: AugmentationSettings, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The originals with all their columns, then the new rows.
+
+    Args:
+        spool: The originals.
+        examples: The same rows, checked.
+        rows: The new rows.
+        settings: Say whether originals are included, and the weight of new rows.
+        schema: Result of `joined_schema`.
+
+    Returns:
+        Batches of at most `linda.files.tables.BLOCK` rows.
+
+    Example:
+        schema = joined_schema(spool, examples, settings)
+        for batch in joined_batches(spool, examples, rows, settings, schema):
+            write(batch)
+    """
+    start = 0
+    for batch in () if settings.only_new else spool.batches():
+        numbers = start + np.flatnonzero(examples.labels.codes[start : start + len(batch)] >= 0)
+        kept = batch.take(pa.array(numbers - start))
+        columns: dict[str, Any] = dict(zip(kept.schema.names, kept.columns, strict=True))
+        yield _as_batch(columns | _original_columns(examples, numbers, weighted=settings.weight != 1), schema)
+        start += len(batch)
+    rest = iter(rows)
+    while block := list(islice(rest, BLOCK)):
+        yield _as_batch(new_columns(examples, block, settings), schema)
+
+
+def _as_batch(columns: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:
+    """Columns that are not given are empty."""
+    nothing = [None] * len(columns["method"])
+    arrays = []
+    for field in schema:
+        values = columns.get(field.name, nothing)
+        arrays.append(values if isinstance(values, pa.Array) else pa.array(values, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,27 @@
+"""Help texts with groups of options."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+
+class GroupedCommand(click.Command):
+    """A command whose help lists its options under headings.
+
+    groups: heading → names of parameters. Options that are in no group, such as --help, come last.
+    """
+
+    def __init__(self, *args: Any, groups: Mapping[str, Sequence[str]], **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.groups = groups
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        options = {
+            parameter.name: parameter for parameter in self.get_params(ctx) if isinstance(parameter, click.Option)
+        }
+        groups = {heading: [options.pop(name) for name in names] for heading, names in self.groups.items()}
+        for heading, group in {**groups, "Other options": list(options.values())}.items():
+            records = [record for option in group if (record := option.get_help_record(ctx)) is not None]
+            with formatter.section(heading):
+                formatter.write_dl(records)
