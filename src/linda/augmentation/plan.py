@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linda.errors import LindaError, checked_integer, checked_ratio
+from linda.errors import LindaError, checked_integer, checked_ratio, shortened
 from linda.files.rowfile import read_rows
 from linda.files.textio import atomic_writer, open_text
 
@@ -320,11 +320,18 @@ def _is_json(path: str | Path) -> bool:
 
 
 def _checked_row(values: dict[str, Any], place: str) -> PlanRow:
-    row, partner, seed = (_checked_index(values[name], f"{place}: {name}") for name in ("row", "partner", "seed"))
+    row, partner, seed = (_integer(values[name], place) for name in ("row", "partner", "seed"))
+    for name, number in (("row", row), ("partner", partner), ("seed", seed)):
+        if not 0 <= number < 2**63:
+            raise LindaError(f"{place}: the {name} is {shortened(number)}; it must be between 0 and 2^63 - 1")
     return PlanRow(row, partner, checked_ratio(values["alpha"], f"{place}: alpha"), seed)
 
 
-def _checked_index(value: Any, name: str) -> int:
-    """An integer from 0 with 63 bits; in CSV it is a string."""
-    is_text = isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal() and len(value) < 20
-    return checked_integer(int(value) if is_text else value, name, 0, 2**63 - 1)
+def _integer(value: Any, place: str) -> int:
+    """An integer; in CSV it is a string."""
+    try:
+        if isinstance(value, str):
+            return int(value)
+        return checked_integer(value, "number", -(10**30), 10**30)
+    except ValueError:
+        raise LindaError(f"{place}: row, partner and seed must be integers, not {shortened(value)}") from None
