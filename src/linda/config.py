@@ -60,7 +60,10 @@ class LindaConfig:
 
     @classmethod
     def from_json(cls, path: Path) -> LindaConfig:
-        stored = read_json_object(path)
+        try:
+            stored = read_json_object(path)
+        except LindaError as error:
+            raise LindaError(f"{path.parent} is not a LINDA model: {error}") from error
         if stored.pop("model_type", None) != "linda":
             raise LindaError(
                 f"{path.parent} is not a LINDA model: its config.json does not say model_type 'linda' "
