@@ -14,51 +14,14 @@ from linda.interpolation import Interpolator
 from linda.model import LindaModel
 from linda.model.tokens import Tokens
 from read_back import ReadBack
+from tiny_models import save_tiny_base
 
-WORDS = "the a cat dog man woman city river sat ran saw is was on in of and old red small what where who"
 LM_VOCABULARY = ["<unk>", "<s>", "the", "cat", "sat", "on", "mat", "dog"]
-CHARACTERS = " abcdefghijklmnopqrstuvwxyz0123456789.?<>/"
 
 
 @pytest.fixture(scope="session")
 def tiny_base_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Marian encoder-decoder with random weights and a tokenizer that loses no character."""
-    from transformers import MarianConfig, MarianMTModel, PreTrainedTokenizerFast
-
-    from linda.training.base import EOS, MASK, PAD, UNK, build_tokenizer
-
-    pieces = {f" {word}": -3.0 for word in WORDS.split()} | dict.fromkeys(CHARACTERS, -6.0)
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=build_tokenizer(pieces),
-        eos_token=EOS,
-        unk_token=UNK,
-        pad_token=PAD,
-        mask_token=MASK,
-        clean_up_tokenization_spaces=False,
-    )
-    config = MarianConfig(
-        vocab_size=len(tokenizer),
-        d_model=16,
-        encoder_layers=1,
-        decoder_layers=2,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=32,
-        decoder_ffn_dim=32,
-        max_position_embeddings=128,
-        dropout=0.0,
-        init_std=0.5,
-        eos_token_id=tokenizer.eos_token_id,
-        forced_eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        decoder_start_token_id=tokenizer.pad_token_id,
-    )
-    folder = tmp_path_factory.mktemp("models") / "tiny-base"
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        MarianMTModel(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return save_tiny_base(tmp_path_factory.mktemp("models") / "tiny-base")
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """A tiny Marian model with a tiny SentencePiece model is cut: what must stay the same, and what must not."""
 
-import io
-import itertools
 import json
 from pathlib import Path
 
@@ -13,11 +11,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, MarianConfig, Mar
 from linda.cli import main
 from linda.errors import LindaError
 from linda.training.base import BYTES, LOOKALIKES, SPECIALS, build_tokenizer, cut_base, most_used
-
-SUBJECTS = ["The old miller", "A quiet teacher", "My neighbour's dog", "The night train", "Our small choir"]
-VERBS = ["crossed", "remembered", "followed", "painted", "forgot", "waited for", "laughed at"]
-OBJECTS = ["the river.", "a red door.", "two letters, then a third.", "the last winter!", "nothing at all?"]
-SENTENCES = [" ".join(words) for words in itertools.product(SUBJECTS, VERBS, OBJECTS)]
+from tiny_models import MARIAN_SENTENCES, save_tiny_marian
 
 NASTY = [
     "",
@@ -36,54 +30,13 @@ NASTY = [
 
 @pytest.fixture(scope="module")
 def marian(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """OPUS-MT in small: a joint vocabulary in which the English pieces are strewn among others."""
-    from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
-
-    folder = tmp_path_factory.mktemp("marian")
-    model = io.BytesIO()
-    SentencePieceTrainer.train(
-        sentence_iterator=iter(SENTENCES),
-        model_writer=model,
-        vocab_size=110,
-        hard_vocab_limit=False,
-        minloglevel=2,
-        num_threads=1,
-    )
-    (folder / "target.spm").write_bytes(model.getvalue())
-    pieces = SentencePieceProcessor(model_proto=model.getvalue())
-    english = [pieces.id_to_piece(i) for i in range(3, len(pieces))]
-    foreign = [f"▁étranger{i}" for i in range(len(english))]
-    tokens = ["</s>", "<unk>", *itertools.chain(*zip(foreign, reversed(english), strict=True)), "<pad>"]
-    (folder / "vocab.json").write_text(json.dumps({token: row for row, token in enumerate(tokens)}))
-
-    pad = len(tokens) - 1
-    config = MarianConfig(
-        vocab_size=len(tokens),
-        d_model=16,
-        encoder_layers=2,
-        decoder_layers=3,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=24,
-        decoder_ffn_dim=24,
-        max_position_embeddings=64,
-        pad_token_id=pad,
-        decoder_start_token_id=pad,
-        init_std=0.5,
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(1)
-        small = MarianMTModel(config)
-        small.final_logits_bias.normal_()
-    config.save_pretrained(folder)
-    torch.save(small.state_dict(), folder / "pytorch_model.bin")
-    return folder
+    return save_tiny_marian(tmp_path_factory.mktemp("marian"))
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("corpus") / "sentences.txt"
-    path.write_text("".join(f"domain\t{sentence}\n" for sentence in SENTENCES))
+    path.write_text("".join(f"domain\t{sentence}\n" for sentence in MARIAN_SENTENCES))
     return path
 
 

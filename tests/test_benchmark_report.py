@@ -283,3 +283,35 @@ def test_experiments_are_of_known_tasks_and_methods(name: str) -> None:
         experiment = find_experiment(name, profile)
         assert set(experiment.tasks) <= set(known_tasks())
         assert [parse_method(method).name for method in experiment.methods] == list(experiment.methods)
+
+
+@pytest.mark.parametrize(
+    ("name", "shots", "rows"),
+    [
+        ("low-resource", (5, 10), {"trec-coarse": None, "trec-fine": None, "sst2": None, "imdb": None}),
+        ("full", (), {"trec-coarse": None, "trec-fine": None, "sst2": None, "imdb": None}),
+        ("nli", (), {"rte": None, "qnli": 25_000, "mnli": 25_000}),
+    ],
+)
+def test_the_profile_of_the_paper_has_its_settings(name: str, shots: tuple[int, ...], rows: dict[str, Any]) -> None:
+    """§5 and Appendix B: BERT-base on whole texts, equal epochs, these tasks and samples."""
+    experiment = find_experiment(name, "paper")
+    assert experiment.encoder == "google-bert/bert-base-uncased"
+    assert (experiment.max_length, experiment.match, experiment.test_size) == (512, "epochs", None)
+    assert experiment.shots == shots
+    assert {task: experiment.rows_of(task) for task in experiment.tasks} == rows
+    assert {"vanilla", "eda", "ssmba", "mixup", "linda-raw"} <= set(experiment.methods)
+    raw = parse_method("linda-raw").policy
+    assert (raw.partners, raw.raw_ratio, raw.labels, raw.per_row) == ("any", True, "interpolated", 1)
+    sharpened, predicted = (parse_method(f"linda-raw-{kind}").policy for kind in ("sharpened", "predicted"))
+    assert (sharpened.partners, sharpened.raw_ratio, sharpened.labels) == ("any", True, "sharpened")
+    assert (predicted.partners, predicted.raw_ratio, predicted.labels) == ("any", True, "predicted")
+
+
+def test_the_profile_of_a_laptop_is_smaller_and_never_trains_longer_for_more_rows() -> None:
+    for name in EXPERIMENTS:
+        experiment = find_experiment(name, "laptop")
+        assert experiment.match == "steps"
+        assert experiment.max_length <= 128
+        assert experiment.test_size == 2000
+        assert not any(method.startswith("linda-raw") for method in experiment.methods) or name == "labels"

@@ -69,10 +69,35 @@ class TestReading:
         with pytest.raises(LindaError, match="nobody/nothing"):
             list(read_sentences("hub:nobody/nothing"))
 
-    @pytest.mark.parametrize("sources", [[], ["a.txt=0.5"], ["a.txt", "b.txt=x"], ["a.txt", "b.txt=1.5"]])
+    @pytest.mark.parametrize(
+        "sources",
+        [[], ["a.txt=0.5"], ["a.txt", "b.txt=1.5"], ["a.txt", "b.txt=nan"], ["a.txt", "b.txt=-0.1"],
+         ["a.txt", "b.txt=0.1", "b.txt=0.2"]],
+    )  # fmt: skip
     def test_wrong_sources(self, sources: list[str]) -> None:
         with pytest.raises(LindaError):
             Corpus.parse(sources)
+
+    def test_a_name_with_an_equals_sign(self, tmp_path: Path) -> None:
+        (tmp_path / "lang=en.txt").write_text("one\ntwo\n")
+        corpus = Corpus.parse([f"{tmp_path}/lang=en.txt", f"{tmp_path}/lang=en.txt=0.5"])
+        assert corpus.main == [f"{tmp_path}/lang=en.txt"]
+        assert corpus.mixed_in == {f"{tmp_path}/lang=en.txt": 0.5}
+        corpus.check_readable()
+
+    def test_a_source_that_is_not_there_is_told_before_it_is_needed(self, tmp_path: Path) -> None:
+        (tmp_path / "a.txt").write_text("one\ntwo\n")
+        with pytest.raises(LindaError, match=r"b\.txt=x"):
+            Corpus.parse([f"{tmp_path}/a.txt", f"{tmp_path}/b.txt=x"]).check_readable()
+        (tmp_path / "b.txt").write_text(" \n")
+        with pytest.raises(LindaError, match="no sentence"):
+            Corpus.parse([f"{tmp_path}/a.txt", f"{tmp_path}/b.txt=0.1"]).check_readable()
+
+    @pytest.mark.parametrize("value", ["null", "5", '["a"]', '"\\ud800 half"', "9" * 5000, "[" * 100_000])
+    def test_a_json_text_that_is_none(self, tmp_path: Path, value: str) -> None:
+        (tmp_path / "a.jsonl").write_text(f'{{"text": "fine"}}\n{{"text": {value}}}\n')
+        with pytest.raises(LindaError, match="line 2"):
+            list(read_sentences(str(tmp_path / "a.jsonl")))
 
 
 class TestMixedIn:
@@ -80,26 +105,34 @@ class TestMixedIn:
         (tmp_path / "main.txt").write_text("".join(f"main {i}\n" for i in range(3000)))
         (tmp_path / "other.txt").write_text("".join(f"other {i}\n" for i in range(10)))
         corpus = Corpus.parse([f"{tmp_path}/main.txt", f"{tmp_path}/other.txt=0.25"])
-        sentences = list(corpus.epoch(seed=0, epoch=0))
+        sentences = list(next(corpus.epochs(seed=0)))
         counts = Counter(text.split()[0] for text in sentences)
         assert counts["main"] == 3000
         assert counts["other"] / len(sentences) == pytest.approx(0.25, abs=0.02)
-        assert sentences == list(corpus.epoch(seed=0, epoch=0))
-        assert sentences != list(corpus.epoch(seed=0, epoch=1))
+        assert sentences == list(next(corpus.epochs(seed=0)))
+        assert sentences != list(next(corpus.epochs(seed=1)))
+
+    def test_the_next_epoch_goes_on_where_the_last_one_stopped(self, tmp_path: Path) -> None:
+        (tmp_path / "main.txt").write_text("".join(f"main {i}\n" for i in range(50)))
+        (tmp_path / "other.txt").write_text("".join(f"other {i}\n" for i in range(100)))
+        corpus = Corpus.parse([f"{tmp_path}/main.txt", f"{tmp_path}/other.txt=0.3"])
+        epochs = corpus.epochs(seed=0)
+        read = [text for _ in range(12) for text in next(epochs) if text.startswith("other")]
+        assert read[:100] == [f"other {i}" for i in range(100)]
 
     def test_an_empty_file(self, tmp_path: Path) -> None:
         (tmp_path / "main.txt").write_text("one\n" * 100)
         (tmp_path / "other.txt").write_text("\n")
         corpus = Corpus.parse([f"{tmp_path}/main.txt", f"{tmp_path}/other.txt=0.5"])
         with pytest.raises(LindaError, match="no sentence"):
-            list(corpus.epoch(0, 0))
+            list(next(corpus.epochs(0)))
 
     def test_held_out_sentences_are_not_trained_on(self, tmp_path: Path) -> None:
         corpus = _corpus(tmp_path, 50)
         held_out = corpus.hold_out(10)
         assert len(held_out) == 10
-        assert not set(held_out) & set(corpus.epoch(0, 0))
-        assert len(list(corpus.epoch(0, 0))) == 40
+        assert not set(held_out) & set(next(corpus.epochs(0)))
+        assert len(list(next(corpus.epochs(0)))) == 40
 
 
 class TestMasking:
@@ -112,6 +145,8 @@ class TestMasking:
     def test_none_and_all(self) -> None:
         rng = np.random.default_rng(0)
         assert mask_words("a b c", 0.0, "<mask>", rng) == "a b c"
+        assert mask_words("  a  b\tc\u00a0d ", 0.0, "<mask>", rng) == "  a  b\tc\u00a0d "
+        assert mask_words("  a  b\tc ", 1.0, "<mask>", rng) == "  <mask>  <mask>\t<mask> "
         assert mask_words("a b c", 1.0, "<mask>", rng) == "<mask> <mask> <mask>"
 
     def test_in_the_input_and_never_in_the_target(self, tmp_path: Path) -> None:

@@ -331,7 +331,7 @@ class TestFolder:
 
     def test_a_model_that_was_about_to_be_replaced_comes_back(self, model: LindaModel, tmp_path: Path) -> None:
         model.save_pretrained(tmp_path / "model")
-        (tmp_path / "model").rename(tmp_path / ".model.replaced")  # as a kill between two renames leaves it
+        (tmp_path / "model").rename(tmp_path / ".model.linda-replaced")  # as a kill between two renames leaves it
         (tmp_path / "model.old").mkdir()  # somebody else's
         model.save_pretrained(tmp_path / "model")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.old"]

@@ -1,12 +1,15 @@
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
@@ -14,8 +17,11 @@ from click.testing import CliRunner
 from linda.cli import main
 from linda.errors import LindaError
 from linda.model import LindaModel
-from linda.training import PRESETS, TrainingSettings, learning_rate, resumed_settings, train
-from linda.training.loop import _seed_of
+from linda.model.checkpoint import EMBEDDED
+from linda.training import PRESETS, TrainingSettings, learning_rate, loop, resumed_settings
+from linda.training.loop import _seed_of, start_model
+
+train = partial(loop.train, calibration=False)  # which has a test of its own, and takes as long as the rest
 
 SENTENCES = [
     f"{who} {did} {where}"
@@ -135,9 +141,12 @@ class TestTrain:
         model = train(_changed(settings, dropout=0.0, steps=1), tmp_path / "model")
         assert model.seq2seq.model.encoder.layers[0].dropout == 0.0
 
-    def test_a_loss_that_is_no_number_stops_the_run(self, settings: TrainingSettings, tmp_path: Path) -> None:
+    def test_a_loss_that_is_no_number_stops_the_run(
+        self, settings: TrainingSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(loop, "learning_rate", lambda step, settings: 1e30)
         with pytest.raises(LindaError, match="learning-rate"):
-            train(_changed(settings, learning_rate=1e30, clip=0.0, steps=20, decay=0.0), tmp_path / "model")
+            train(_changed(settings, clip=0.0, steps=20, decay=0.0), tmp_path / "model")
 
 
 class TestResume:
@@ -197,6 +206,64 @@ class TestResume:
             train(settings, tmp_path / "model", resume=True)
 
 
+def test_the_function_calibrates_as_the_command_does(
+    settings: TrainingSettings, corpus: str, tiny_base_folder: Path, tmp_path: Path
+) -> None:
+    trained = loop.train(_changed(settings, steps=2), tmp_path / "by-function")
+    stored = json.loads((tmp_path / "by-function.training" / "settings.json").read_text())
+    given = {name: value for name, value in stored.items() if name not in ("corpus", "middles", "validation", "base")}
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    arguments = ["train", corpus, "-o", str(tmp_path / "by-command"), "--base", str(tiny_base_folder), *options]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    by_function, by_command = (LindaModel.from_pretrained(tmp_path / name) for name in ("by-function", "by-command"))
+    assert trained.config.calibration == by_function.config.calibration == by_command.config.calibration
+    assert len(trained.config.calibration) > 2
+
+
+def test_the_global_random_state_is_left_alone(settings: TrainingSettings, tmp_path: Path) -> None:
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    train(_changed(settings, steps=1), tmp_path / "model")
+    assert before == (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
+
+
+def test_the_embedded_model_is_the_base_of_the_small_preset() -> None:
+    model = start_model(PRESETS["small"])
+    assert model.config.base == LindaModel.from_pretrained(EMBEDDED).config.base
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"corpus": 5}', '{"corpus": ["a"], "steps": "two"}', "{" * 10_000]
+)
+def test_damaged_settings_of_a_run_are_named(content: str, tmp_path: Path) -> None:
+    (tmp_path / "model.training").mkdir()
+    (tmp_path / "model.training" / "settings.json").write_text(content)
+    with pytest.raises(LindaError, match=r"settings\.json"):
+        resumed_settings(tmp_path / "model", None)
+
+
+def test_a_file_in_place_of_the_folder_of_a_run(settings: TrainingSettings, tmp_path: Path) -> None:
+    (tmp_path / "model.training").write_text("mine")
+    with pytest.raises(LindaError, match="is no folder of a run"):
+        train(settings, tmp_path / "model")
+    assert (tmp_path / "model.training").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"noise": -0.1}, {"max_length": 2}, {"hold_out": -1}, {"seed": -1}, {"seed": 2**70}, {"warmup": -1},
+        {"clip": -1.0}, {"clip": float("inf")}, {"dropout": 1.0}, {"weight_decay": float("nan")}, {"steps": 1.5},
+        {"steps": "10"}, {"learning_rate": float("inf")}, {"window": True}, {"middle": 0.0}, {"base": 5},
+        {"corpus": "a.txt"}, {"mirrored": "yes"}, {"softmax_sample": -1}, {"validation": 5},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_settings_that_make_no_sense_are_named_before_the_first_step(wrong: dict[str, Any]) -> None:
+    with pytest.raises(LindaError, match=next(iter(wrong))):
+        TrainingSettings(**{"corpus": ("a.txt",), **wrong})
+
+
 def test_nothing_but_a_model_is_replaced(settings: TrainingSettings, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(LindaError, match="is there and holds no LINDA model; give another folder"):
@@ -229,7 +296,17 @@ class TestCommandLine:
         [
             (["missing.txt", "--base", "BASE"], "missing.txt"),
             ([], "at least one file"),
-            (["CORPUS"], "--base"),
+            (["CORPUS", "--base", "BASE", "--hold-out", "-1"], "hold_out is -1"),
+            (["CORPUS", "--base", "BASE", "--seed", "-1"], "seed is -1"),
+            (["CORPUS", "--base", "BASE", "--seed", str(2**64)], "seed is 18446744073709551616"),
+            (["CORPUS", "--base", "BASE", "--max-length", "0"], "max_length is 0"),
+            (["CORPUS", "--base", "BASE", "--max-length", "129"], "max_length is 129"),
+            (["CORPUS", "--base", "BASE", "--warmup", "-1"], "warmup is -1"),
+            (["CORPUS", "--base", "BASE", "--clip", "inf"], "clip is inf"),
+            (["CORPUS", "--base", "BASE", "--clip", "-1"], "clip is -1"),
+            (["CORPUS", "--base", "BASE", "--noise", "-0.1"], "noise is -0.1"),
+            (["CORPUS", "--base", "BASE", "--norm-penalty", "-0.1"], "norm_penalty is -0.1"),
+            (["CORPUS", "--base", "BASE", "--learning-rate", "nan"], "learning_rate is nan"),
             (["CORPUS", "--base", "BASE", "--steps", "0"], "steps is 0"),
             (["CORPUS", "--base", "BASE", "--precision", "int3"], "int3"),
             (["CORPUS", "--resume"], "CORPUS"),

@@ -8,7 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_integer, checked_number, checked_text, shortened
+from linda.files.jsonfile import read_json_object
+
+_LARGEST_SIZE = 10**6
+_LARGEST_NUMBER = 10**6
 
 MIXINGS = ("states", "attention")
 
@@ -31,19 +35,25 @@ class LindaConfig:
     calibration: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, 0.0), (1.0, 1.0)])
 
     def __post_init__(self) -> None:
-        for name in ("mask_probability", "norm_penalty", "noise", "middle_noise"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value < float("inf"):
-                raise LindaError(f"{name} is {value!r}; it must be a number of 0 or more")
+        if not isinstance(self.base, dict):
+            raise LindaError(f"base is {shortened(self.base)}; it must be the settings of an encoder-decoder")
+        checked_text(self.mask_token, "mask_token")
+        if not isinstance(self.mirrored, bool):
+            raise LindaError(f"mirrored is {shortened(self.mirrored)}; it must be true or false")
         if self.mixing not in MIXINGS:
-            raise LindaError(f"mixing is {self.mixing!r}; it must be one of {', '.join(MIXINGS)}")
-        if self.mask_probability > 1:
-            raise LindaError(f"mask_probability is {self.mask_probability}; it must lie between 0 and 1")
-        if self.softmax_sample < 0:
-            raise LindaError(f"softmax_sample is {self.softmax_sample}; it must be a number of pieces, or 0 for all")
-        if self.max_length < 4:
-            raise LindaError(f"max_length is {self.max_length}; a window needs at least 4 tokens")
+            raise LindaError(f"mixing is {shortened(self.mixing)}; it must be one of {', '.join(MIXINGS)}")
+        checked_number(self.mask_probability, "mask_probability", 0, 1)
+        for name in ("norm_penalty", "noise", "middle_noise"):
+            checked_number(getattr(self, name), name, 0, _LARGEST_NUMBER)
+        checked_integer(self.softmax_sample, "softmax_sample", 0, _LARGEST_SIZE)
+        checked_integer(self.max_length, "max_length", 4, _LARGEST_SIZE)
         self.calibration = _rising(self.calibration)
+
+    @property
+    def window(self) -> int:
+        """The most tokens that are read at once: the base may have fewer positions than `max_length`."""
+        positions = self.base.get("max_position_embeddings")
+        return self.max_length if positions is None else min(self.max_length, positions)
 
     def to_json(self) -> str:
         return json.dumps({"model_type": "linda", **asdict(self)}, indent=2) + "\n"
@@ -51,10 +61,10 @@ class LindaConfig:
     @classmethod
     def from_json(cls, path: Path) -> LindaConfig:
         try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise LindaError(f"{path.parent} is not a LINDA model: {path.name} cannot be read ({error})") from error
-        if not isinstance(stored, dict) or stored.pop("model_type", None) != "linda":
+            stored = read_json_object(path)
+        except LindaError as error:
+            raise LindaError(f"{path.parent} is not a LINDA model: {error}") from error
+        if stored.pop("model_type", None) != "linda":
             raise LindaError(
                 f"{path.parent} is not a LINDA model: its config.json does not say model_type 'linda' "
                 "(start one from any encoder-decoder with `linda train --base`)"
@@ -62,8 +72,12 @@ class LindaConfig:
         known = {f.name for f in fields(cls)}
         unknown = sorted(set(stored) - known)
         if unknown or "base" not in stored:
-            raise LindaError(f"{path}: unknown or missing settings ({', '.join(unknown) or 'base'})")
-        return cls(**stored)
+            names = shortened(", ".join(unknown) or "base")
+            raise LindaError(f"{path}: unknown or missing settings ({names}); write the model anew")
+        try:
+            return cls(**stored)
+        except LindaError as error:
+            raise LindaError(f"{path}: {error}") from error
 
 
 def _rising(calibration: Any) -> list[tuple[float, float]]:
@@ -73,6 +87,8 @@ def _rising(calibration: Any) -> list[tuple[float, float]]:
         rises = all(x0 <= x1 and y0 <= y1 for (x0, y0), (x1, y1) in pairwise(knots))
         if not (rises and knots[0] == (0, 0) and knots[-1] == (1, 1)):
             raise ValueError
-    except (TypeError, ValueError, IndexError):
-        raise LindaError("calibration must be pairs of numbers that rise from (0, 0) to (1, 1)") from None
+    except (TypeError, ValueError, IndexError, OverflowError):
+        raise LindaError(
+            f"calibration is {shortened(calibration)}; it must be pairs of numbers that rise from (0, 0) to (1, 1)"
+        ) from None
     return knots

@@ -3,7 +3,10 @@
 Everything else is a bug and keeps its traceback.
 """
 
+import math
 from typing import Any
+
+MOST_SEED = 2**64 - 1
 
 
 class LindaError(ValueError):
@@ -16,7 +19,7 @@ class LindaError(ValueError):
 def checked_text(value: Any, name: str) -> str:
     """A text with at least one character that is not white space. `name` is what messages call it."""
     if not isinstance(value, str):
-        raise LindaError(f"{name} is {value!r}, not a text")
+        raise LindaError(f"{name} is {shortened(value)}, not a text")
     if not value.strip():
         raise LindaError(f"{name} is empty; give a text with at least one word")
     try:
@@ -34,7 +37,52 @@ def checked_ratio(value: Any, name: str = "alpha") -> float:
             raise TypeError
         ratio = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise LindaError(f"{name} is {value!r}, not a number between 0 and 1") from None
+        raise LindaError(f"{name} is {shortened(value)}, not a number between 0 and 1") from None
     if not 0 <= ratio <= 1:  # not-a-number fails this too
         raise LindaError(f"{name} is {ratio:g}; it must lie between 0 (the second text) and 1 (the first)")
     return ratio
+
+
+def checked_integer(value: Any, name: str, least: int, most: int) -> int:
+    """A whole number from `least` to `most`, both included. `name` is what messages call it."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise LindaError(f"{name} is {shortened(value)}; it must be a whole number from {least} to {most:,}")
+    number = int(value)
+    if not least <= number <= most:
+        raise LindaError(f"{name} is {shortened(number)}; it must be a whole number from {least} to {most:,}")
+    return number
+
+
+def checked_number(value: Any, name: str, least: float, most: float = math.inf) -> float:
+    """A finite number from `least` to `most`, both included. `name` is what messages call it."""
+    limits = f"of {least:g} or more" if most == math.inf else f"from {least:g} to {most:g}"
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        raise LindaError(f"{name} is {shortened(value)}; it must be a number {limits}")
+    try:
+        number = float(value)
+    except (OverflowError, TypeError, ValueError):
+        number = math.nan
+    if not (least <= number <= most and math.isfinite(number)):
+        raise LindaError(f"{name} is {shortened(value)}; it must be a number {limits}")
+    return number
+
+
+def shortened(value: Any, limit: int = 80) -> str:
+    """A value as messages show it: on one line, and not longer than a line."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python refuses to print integers of more than 4,300 digits
+        return f"a {type(value).__name__} too large to show"
+    return text if len(text) <= limit else f"{text[: limit // 2]} … {text[-limit // 4 :]}"
+
+
+def reason(error: BaseException) -> str:
+    """What an exception of another library says, in one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = lines[0] if lines else type(error).__name__
+    return text if len(text) <= 200 else text[:200] + " …"
+
+
+def os_reason(error: OSError) -> str:
+    """Why the system refused, in one line."""
+    return (error.strerror or reason(error)).lower()

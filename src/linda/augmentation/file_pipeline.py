@@ -8,11 +8,10 @@ import errno
 import hashlib
 import json
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from itertools import chain
 from pathlib import Path
@@ -38,9 +37,11 @@ from linda.augmentation.plan import Plan
 from linda.augmentation.settings import EXECUTION, AugmentationSettings
 from linda.augmentation.tables import NewRow, joined_batches, joined_schema
 from linda.errors import LindaError
+from linda.files.jsonfile import read_json_object
+from linda.files.paths import checked_path, open_input
 from linda.files.spool import Spool, write_spool
 from linda.files.tables import check_writable, find_format, open_table, read_table
-from linda.files.textio import atomic_path, atomic_writer, check_other_file, display_name
+from linda.files.textio import atomic_path, atomic_writer, check_other_file, checked_target, display_name
 
 
 def augment_file(
@@ -79,7 +80,7 @@ def augment_file(
     if output_format is None and str(output) == "-":
         output_format = source_format
     output_format = find_format(output, output_format)
-    _check_output(source, output, resume or restart)
+    _check_output(source, output, output_format, resume or restart)
     with input_on_disk(source) as path, _full_disk_reported():
         run = _run(augmenter, path, source_format, plan)
         with _journal(output, run, resume=resume, restart=restart) as journal:
@@ -94,7 +95,7 @@ def augment_file(
             _check_disk_space(journal, len(plan) / len(spool))
             _generate(augmenter, examples, plan, journal)
             rows = chain.from_iterable(chunk.rows for chunk in journal.chunks())
-            write_output(output, output_format, spool, examples, rows, augmenter)
+            write_output(output, output_format, spool, examples, rows, augmenter, scratch=journal.folder)
             tally = sum((chunk.tally for chunk in journal.chunks()), Tally())
     return RunSummary(examples, tally, time.monotonic() - start, augmenter.engine_name)
 
@@ -115,14 +116,26 @@ def write_output(
     examples: Examples,
     rows: Iterable[NewRow],
     settings: AugmentationSettings,
+    *,
+    scratch: Path,
 ) -> None:
-    """Write originals and new rows, and the class names: in the metadata of Parquet, otherwise in `OUT.labels.json`."""
+    """Write originals and new rows, and the class names: in the metadata of Parquet, otherwise in `OUT.labels.json`.
+
+    Args:
+        output: Output file; `-` for standard output.
+        file_format: csv, tsv, jsonl or parquet.
+        spool: The originals.
+        examples: The originals, checked.
+        rows: The new rows.
+        settings: Which columns are written.
+        scratch: Folder of the incomplete output, on the same disk.
+    """
     schema = joined_schema(spool, examples, settings)
     if str(output) != "-" and file_format != "parquet":
-        with atomic_writer(f"{output}.labels.json") as file:
+        with atomic_writer(_labels_file(output)) as file:
             names = {"label": examples.label, "label_names": examples.labels.names}
             file.write(json.dumps(names, ensure_ascii=False) + "\n")
-    with open_table(output, file_format, schema) as write:
+    with open_table(output, file_format, schema, scratch) as write:
         for batch in joined_batches(spool, examples, rows, settings, schema):
             write(batch)
 
@@ -130,18 +143,21 @@ def write_output(
 @contextmanager
 def input_on_disk(source: str | Path) -> Iterator[Path]:
     """The input as a file that can be read twice. A pipe is copied to a temporary file."""
-    path = Path(source)
-    if str(source) != "-" and path.is_file():
-        yield path
-        return
-    if str(source) != "-" and path.is_dir():
-        raise LindaError(f"{source} is a folder; give a file")
-    if str(source) != "-" and not path.exists():
-        raise LindaError(f"there is no file {source}")
-    with tempfile.TemporaryDirectory() as folder, (Path(folder) / path.name).open("w+b") as copy:
-        with nullcontext(sys.stdin.buffer) if str(source) == "-" else path.open("rb") as pipe:
-            shutil.copyfileobj(pipe, copy)
+    if str(source) != "-":
+        path = checked_path(source)
+        if path.is_dir():
+            raise LindaError(f"{source} is a folder; give a file")
+        if not path.exists():
+            raise LindaError(f"there is no file {source}")
+        if path.is_file():
+            yield path
+            return
+    pipe = open_input(source)
+    with tempfile.TemporaryDirectory() as folder, (Path(folder) / Path(source).name).open("w+b") as copy:
+        shutil.copyfileobj(pipe, copy)
         copy.flush()
+        if str(source) != "-":
+            pipe.close()
         yield Path(copy.name)
 
 
@@ -171,17 +187,33 @@ def spooled(
 # --- checks before the work begins ----------------------------------------------------------------------------
 
 
-def _check_output(source: str | Path, output: str | Path, needs_journal: bool) -> None:
+def _check_output(source: str | Path, output: str | Path, output_format: str, needs_journal: bool) -> None:
     if str(output) == "-":
         if needs_journal:
             raise LindaError("a run that writes to standard output cannot be resumed; give a file with --output")
         return
-    path = Path(output)
-    if path.is_dir():
-        raise LindaError(f"cannot write {output}: it is a folder; give a file name")
-    if not path.resolve().parent.is_dir():
-        raise LindaError(f"cannot write {output}: the folder {path.resolve().parent} does not exist; create it first")
+    checked_target(output)
     check_other_file(source, output)
+    if output_format != "parquet":
+        _check_labels_file(source, output)
+
+
+def _check_labels_file(source: str | Path, output: str | Path) -> None:
+    """The file with the class names may replace an earlier one, and nothing else."""
+    path = _labels_file(output)
+    check_other_file(source, path)
+    if not checked_target(path).exists():
+        return
+    try:
+        is_ours = set(read_json_object(path)) == {"label", "label_names"}
+    except LindaError:
+        is_ours = False
+    if not is_ours:
+        raise LindaError(f"{path} exists and does not hold class names; move it, or give another --output")
+
+
+def _labels_file(output: str | Path) -> Path:
+    return Path(f"{output}.labels.json")
 
 
 def _check_values(spool: Spool, output_format: str) -> None:

@@ -1,4 +1,4 @@
-"""The state of a run on files, in the folder `OUT.journal` next to its output.
+"""The state of a run on files, in the hidden folder `.OUT.linda-journal` next to its output.
 
     run.json        the settings and the input of the run
     input.arrow     the input, for access by row number
@@ -19,8 +19,9 @@ from typing import Any
 
 from linda.augmentation.pipeline import Chunk, Tally
 from linda.augmentation.tables import NewRow
-from linda.errors import LindaError
-from linda.files.textio import atomic_writer
+from linda.errors import LindaError, os_reason, reason
+from linda.files.jsonfile import read_json_object
+from linda.files.textio import PART_PATTERN, atomic_writer
 
 
 class Journal:
@@ -37,7 +38,7 @@ class Journal:
 
     @classmethod
     def for_output(cls, output: Path) -> "Journal":
-        return cls(output.with_name(output.name + ".journal"))
+        return cls(output.with_name(f".{output.name}.linda-journal"))  # a name that no user's file has
 
     def begin(self, run: dict[str, Any], *, resume: bool, restart: bool) -> None:
         """Start a journal, or continue the journal of an unfinished run.
@@ -48,10 +49,14 @@ class Journal:
             restart: Delete an unfinished run.
         """
         try:
-            self.folder.mkdir(exist_ok=True)
-            self._take_lock()
+            is_ours = self._is_ours()
+            if is_ours:
+                self.folder.mkdir(exist_ok=True)
+                self._take_lock()
         except OSError as error:
-            raise LindaError(f"cannot write to {self.folder.parent}: {(error.strerror or '').lower()}") from error
+            raise LindaError(f"cannot write to {self.folder.parent}: {os_reason(error)}") from error
+        if not is_ours:
+            raise LindaError(f"{self.folder} exists and is not the journal of a run; move it, or give another --output")
         try:
             self._begin(run, resume, restart)
         except BaseException:
@@ -74,6 +79,12 @@ class Journal:
         self._check_same(run)
         self._drop_incomplete_line()
 
+    def _is_ours(self) -> bool:
+        """Whether the folder does not exist, is empty, or belongs to an earlier run."""
+        if not self.folder.exists():
+            return True
+        return self.folder.is_dir() and ((self.folder / "lock").is_file() or not any(self.folder.iterdir()))
+
     def append(self, chunk: Chunk) -> None:
         """Append a chunk. It is on disk when this returns."""
         line = json.dumps({**vars(chunk), "tally": vars(chunk.tally)})
@@ -87,9 +98,15 @@ class Journal:
         if not self._chunks.exists():
             return
         with self._chunks.open("rb") as file:
-            for line in file:
+            for number, line in enumerate(file, start=1):
                 if line.endswith(b"\n"):  # the last line may be incomplete
-                    yield _chunk(json.loads(line))
+                    try:
+                        chunk = _chunk(json.loads(line))
+                    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                        raise LindaError(
+                            f"{self._chunks}, line {number} is damaged ({reason(error)}); start over with --restart"
+                        ) from error
+                    yield chunk
 
     def rows_done(self) -> int:
         """Number of finished plan rows."""
@@ -116,12 +133,12 @@ class Journal:
     def _empty(self) -> None:
         for path in (self._run, self.input, self.neighbours, self._chunks):
             path.unlink(missing_ok=True)
-            path.with_name(path.name + ".part").unlink(missing_ok=True)
-        for folder in (self.teacher, self.teacher.with_name("teacher.part")):
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self.teacher, ignore_errors=True)
+        for part in self.folder.glob(PART_PATTERN):  # of a killed run
+            shutil.rmtree(part) if part.is_dir() else part.unlink()
 
     def _check_same(self, run: dict[str, Any]) -> None:
-        begun: dict[str, Any] = json.loads(self._run.read_text(encoding="utf-8"))
+        begun = read_json_object(self._run)
         run = json.loads(json.dumps(run))  # tuples are lists in a file
         for name in {**begun, **run}:
             if begun.get(name) != run.get(name):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linda.augmentation.plan import Plan
-from linda.errors import LindaError
+from linda.errors import LindaError, shortened
 from linda.measures import share_of_first
 
 if TYPE_CHECKING:
@@ -196,7 +196,8 @@ class LabelReader:
             self._kind = kind
         if kind != self._kind:
             raise LindaError(
-                f"{place}: the label {value!r} is of type {kind}, earlier labels are of type {self._kind}; use one type"
+                f"{place}: the label {shortened(value)} is of type {kind}, earlier labels are of type {self._kind}; "
+                "use one type"
             )
         self._codes.append(
             self._hard_code(value, place) if probabilities is None else self._soft_code(probabilities, place)
@@ -216,7 +217,14 @@ class LabelReader:
 
     def _hard_code(self, value: Any, place: str) -> int:
         if not isinstance(value, str | int | float):
-            raise LindaError(f"{place}: the label is {value!r}; give a string, an integer or a boolean")
+            raise LindaError(f"{place}: the label is {shortened(value)}; give a string, an integer or a boolean")
+        if isinstance(value, str):
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise LindaError(f"{place}: the label {value!r} holds half a character; give valid Unicode") from None
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise LindaError(f"{place}: the label {shortened(value)} is beyond 64 bits; give a string")
         if isinstance(value, float) and not value.is_integer():
             raise LindaError(f"{place}: the label is the fraction {value!r}; labels must be classes")
         if self.classes is not None and value not in self.classes:
@@ -245,7 +253,10 @@ def soft_label(value: Any) -> list[float] | None:
         value = list(value)
     is_list = isinstance(value, list) and len(value) > 0
     if is_list and all(isinstance(p, int | float | np.number) and not isinstance(p, bool) for p in value):
-        return [float(p) for p in value]
+        try:
+            return [float(p) for p in value]
+        except OverflowError:
+            return None
     return None
 
 

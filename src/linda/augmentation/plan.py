@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linda.errors import LindaError, checked_ratio
+from linda.errors import LindaError, checked_integer, checked_ratio, shortened
 from linda.files.rowfile import read_rows
 from linda.files.textio import atomic_writer, open_text
 
@@ -26,6 +26,8 @@ PARTNERS = ("any", "same", "different", "stratified", "nearest")
 
 # Precise enough for a label. The plan, the output and the label use the same rounded α.
 _RATIO_DECIMALS = 4
+
+MOST_ROWS = 10**8  # 3.2 GB
 
 
 class NoPartnerError(LindaError):
@@ -198,8 +200,8 @@ def make_plan(
     if partners is not None and partners not in PARTNERS:
         raise LindaError(f"unknown partners {partners!r}; choose from {', '.join(PARTNERS)}")
     for name, value in (("per_row", per_row), ("total", total)):
-        if value is not None and value < 1:
-            raise LindaError(f"{name} is {value}; it must be at least 1")
+        if value is not None:
+            checked_integer(value, name, 1, MOST_ROWS)
     if partners == "nearest" and neighbours is None:
         raise LindaError("partners 'nearest' need `neighbours`, see linda.augmentation.neighbours.nearest_rows")
     if not 0 <= seed < 2**64:
@@ -208,6 +210,8 @@ def make_plan(
     classes = _Classes.of(codes)
     rows = classes.rows_with_partner(partners)
     count = total if total is not None else per_row * len(rows)
+    if count > MOST_ROWS:
+        raise LindaError(f"per_row is {per_row}, which makes {count:,} new rows; the maximum is {MOST_ROWS:,}")
     words = _random_words(seed, first, count)  # (N, 4)
     row = _rounds(rows, count, seed)
     u, v = _uniform(words[:, 0]), _uniform(words[:, 1])
@@ -316,10 +320,18 @@ def _is_json(path: str | Path) -> bool:
 
 
 def _checked_row(values: dict[str, Any], place: str) -> PlanRow:
-    try:
-        row, partner, seed = (int(values[name]) for name in ("row", "partner", "seed"))
-    except (TypeError, ValueError):
-        raise LindaError(f"{place}: row, partner and seed must be integers") from None
-    if not 0 <= seed < 2**63:
-        raise LindaError(f"{place}: the seed is {seed}; it must be between 0 and 2^63 - 1")
+    row, partner, seed = (_integer(values[name], place) for name in ("row", "partner", "seed"))
+    for name, number in (("row", row), ("partner", partner), ("seed", seed)):
+        if not 0 <= number < 2**63:
+            raise LindaError(f"{place}: the {name} is {shortened(number)}; it must be between 0 and 2^63 - 1")
     return PlanRow(row, partner, checked_ratio(values["alpha"], f"{place}: alpha"), seed)
+
+
+def _integer(value: Any, place: str) -> int:
+    """An integer; in CSV it is a string."""
+    try:
+        if isinstance(value, str):
+            return int(value)
+        return checked_integer(value, "number", -(10**30), 10**30)
+    except ValueError:
+        raise LindaError(f"{place}: row, partner and seed must be integers, not {shortened(value)}") from None

@@ -7,11 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from linda import methods
 from linda.augmentation.gates import Gates
 from linda.augmentation.labels import LabelName, LabelRule
-from linda.augmentation.plan import PARTNERS
-from linda.errors import LindaError
+from linda.augmentation.plan import MOST_ROWS, PARTNERS
+from linda.errors import MOST_SEED, LindaError, checked_integer
 from linda.methods import AugmentationMethod
 
 if TYPE_CHECKING:
@@ -97,9 +99,16 @@ class AugmentationSettings:
                 "backtranslation needs two translation models (translate=(there, back), --translate THERE BACK); "
                 "other methods take none"
             )
-        for name, least in (("batch_size", 1), ("workers", 1), ("retries", 0)):
-            if getattr(self, name) < least:
-                raise LindaError(f"{name} is {getattr(self, name)}; it must be at least {least}")
+        for name, least, most in (("batch_size", 1, 10**6), ("workers", 1, 256), ("retries", 0, 1000)):
+            checked_integer(getattr(self, name), name, least, most)
+        # A run is stored as JSON, which has neither numpy numbers nor ranges.
+        object.__setattr__(self, "seed", checked_integer(self.seed, "seed", 0, MOST_SEED))
+        for name in ("per_row", "total"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, checked_integer(getattr(self, name), name, 1, MOST_ROWS))
+        if self.classes is not None:
+            plain = [name.item() if isinstance(name, np.generic) else name for name in self.classes]
+            object.__setattr__(self, "classes", plain)
 
     @property
     def text_columns(self) -> list[str]:

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
+from traceback import format_exception
 
 from linda.augmentation.examples import Example
 from linda.augmentation.gates import Gates, Seen
@@ -131,11 +132,16 @@ def write_in_processes(make_writer: Callable[[], Writer], workers: int) -> Itera
         initializer=_start_worker,
         initargs=(make_writer, max(1, (os.cpu_count() or 1) // workers)),
     )
+    others = set(active_children())
     try:
         # One waiting list per worker: no worker idles, and memory is bounded.
         yield lambda lists: _in_order(executor, lists, ahead=2 * workers)
     except BrokenProcessPool as error:
         raise LindaError("a worker process died, possibly out of memory; use fewer workers") from error
+    except BaseException:
+        for worker in set(active_children()) - others:  # their work is of no use any more
+            worker.terminate()
+        raise
     finally:
         executor.shutdown(cancel_futures=True)
 
@@ -165,7 +171,13 @@ def _start_worker(make_writer: Callable[[], Writer], threads: int) -> None:
 
 
 def _work(requests: list[TextRequest]) -> list[Draft]:
-    return _make_writer()(requests)
+    """The drafts. The parent would wait forever for an error that cannot be unpickled, so errors are converted."""
+    try:
+        return _make_writer()(requests)
+    except LindaError as error:
+        raise LindaError(str(error)) from None
+    except Exception as error:
+        raise RuntimeError(f"in a worker: {''.join(format_exception(error))}") from None
 
 
 def end_with_parent() -> None:

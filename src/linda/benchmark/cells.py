@@ -25,7 +25,8 @@ from linda.benchmark.protocol import ON, Protocol, draw, split
 from linda.benchmark.tasks import Rows, Task, TaskSource
 from linda.classifier import TextClassifier
 from linda.classifier.encoder import DEFAULT_ENCODER, is_default_encoder
-from linda.errors import LindaError
+from linda.errors import LindaError, shortened
+from linda.files.jsonfile import read_json_object
 from linda.files.textio import atomic_writer
 from linda.interpolation import engine_for
 from linda.model.checkpoint import CONFIG_FILE, EMBEDDED
@@ -206,17 +207,46 @@ def read_cell(folder: Path, cell: Cell) -> dict[str, Any]:
 
 
 # What a report cannot be made without.
-_FIELDS = ("task", "protocol", "method", "seed", "settings", "policy", "scores")
+_FIELDS: dict[str, tuple[type, ...]] = {
+    "task": (str,),
+    "protocol": (str,),
+    "method": (str,),
+    "seed": (int,),
+    "settings": (dict,),
+    "policy": (dict, type(None)),
+    "scores": (dict,),
+    "test_rows": (dict,),
+    "domain": (str, type(None)),
+    "shots": (int, type(None)),
+    "train_size": (int, type(None)),
+    "rows": (int,),
+    "new_rows": (int,),
+    "updates": (int,),
+    "source": (str,),
+    "date": (str,),
+    "machine": (str,),
+    "notes": (list,),
+    "seconds": (dict,),
+}
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(result, dict):
-            raise ValueError("it is no object")
-        if missing := [name for name in _FIELDS if name not in result]:
-            raise ValueError(f"it has no {missing[0]}")
-    except ValueError as error:
+        result = read_json_object(path)
+        for name, kinds in _FIELDS.items():
+            if name not in result:
+                raise LindaError(f"it has no {name}")
+            value = result[name]
+            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+                raise LindaError(f"its {name} is {shortened(value)}")
+        for name in ("scores", "test_rows", "seconds"):
+            if not all(isinstance(number, int | float) for number in result[name].values()):
+                raise LindaError(f"its {name} are {shortened(result[name])}")
+        if not all(isinstance(note, str) for note in result["notes"]) or "on" not in result["settings"]:
+            raise LindaError("its notes or settings are damaged")
+        if result["domain"] is None and not result["scores"].keys() <= result["test_rows"].keys():
+            raise LindaError("its scores and test_rows are not of the same sets")
+    except LindaError as error:
         raise LindaError(
             f"{path} is no result of linda bench ({error}); delete it, and it is computed again"
         ) from error

@@ -24,6 +24,7 @@ from linda.benchmark.tasks import Rows
 from linda.classifier import TextClassifier
 from linda.config import LindaConfig
 from linda.errors import LindaError
+from linda.files.paths import checked_path
 from linda.interpolation import Interpolator
 from linda.model.checkpoint import CONFIG_FILE, EMBEDDED
 
@@ -177,6 +178,9 @@ class Models:
 
 def check_model(model: str) -> None:
     """A folder must hold a model; any other name is taken for one of the hub, unless it can only be a path."""
+    checked_path(model)
+    if not model.isprintable() and not Path(model).is_dir():
+        raise LindaError(f"there is no folder {model!r} with a model")
     is_path = Path(model).is_absolute() or model.startswith((".", "~")) or model.count("/") > 1
     if is_path and not Path(model).is_dir():
         raise LindaError(f"there is no folder {model!r} with a model")

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from linda.benchmark.methods import Method, check_model
 from linda.benchmark.protocol import Protocol, split
 from linda.benchmark.tasks import Task, TaskSource
 from linda.errors import LindaError
-from linda.files.textio import atomic_writer
+from linda.files.folders import check_output_folder
+from linda.files.textio import atomic_writer, writing
 
 CELLS = "cells"
 COMMANDS = "commands.txt"
@@ -46,6 +48,15 @@ def _pool_sizes(task: Task, settings: Settings) -> list[int]:
     return [len(split(task, domain, settings.on, settings.test_size).pool) for domain in task.training_domains]
 
 
+def check_results_folder(output: Path) -> None:
+    """Whether results may be written here: beside earlier ones, and over nothing else."""
+    check_output_folder(output)
+    if not (output / CELLS).is_dir():
+        for name in (COMMANDS, "report.md", "results.csv", "cells.csv"):
+            if (output / name).exists():
+                raise LindaError(f"{output / name} is there and is of no benchmark; give another --output")
+
+
 def run_grid(
     cells: Sequence[Cell],
     settings: Settings,
@@ -60,16 +71,34 @@ def run_grid(
     Each of several workers computes on one thread: on small models two cells at a time are faster than one on two
     threads.
     """
+    check_comparable(chain(read_cells(output / CELLS), (cell.record(settings) for cell in cells)))
+    with _results_folder(output) as folder:
+        return _run_missing(cells, settings, folder, workers, progress, command)
+
+
+@contextmanager
+def _results_folder(output: Path) -> Iterator[Path]:
+    """The folder of the cells. Where nothing was computed, nothing is left behind."""
+    made = [place for place in (output / CELLS, output, *output.absolute().parents) if not place.exists()]
+    with writing(output):
+        (output / CELLS).mkdir(parents=True, exist_ok=True)
+    try:
+        yield output / CELLS
+    except LindaError:
+        if output / CELLS in made and not any((output / CELLS).iterdir()):
+            (output / COMMANDS).unlink(missing_ok=True)
+            for place in made:
+                place.rmdir()
+        raise
+
+
+def _run_missing(
+    cells: Sequence[Cell], settings: Settings, folder: Path, workers: int, progress: bool, command: str | None
+) -> int:
     from tqdm import tqdm
 
-    folder = output / CELLS
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LindaError(f"cannot write to {output}: {(error.strerror or str(error)).lower()}") from error
-    check_comparable(chain(read_cells(folder), (cell.record(settings) for cell in cells)))
     if command is not None:
-        _keep_command(output / COMMANDS, command)
+        _keep_command(folder.parent / COMMANDS, command)
     missing = [cell for cell in cells if not (folder / cell.file_name).exists()]
     with tqdm(
         total=len(cells), initial=len(cells) - len(missing), unit="cell", disable=None if progress else True
@@ -81,7 +110,7 @@ def run_grid(
 
 
 def _keep_command(file: Path, command: str) -> None:
-    known = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    known = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.exists() else []
     if command not in known:
         with atomic_writer(file) as writer:
             writer.writelines(f"{line}\n" for line in [*known, command])

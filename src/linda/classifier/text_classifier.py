@@ -24,8 +24,10 @@ from torch import Tensor, nn
 
 from linda.classifier.encoder import SentenceEncoder, find_encoder, known_learning_rate
 from linda.classifier.losses import soft_cross_entropy
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_integer, checked_number, reason, shortened
 from linda.files.folders import atomic_folder
+from linda.files.jsonfile import read_json_object
+from linda.files.paths import check_regular_file
 from linda.model.pretrained import CLASSIFIER_FILE, ModelKind, find_device, kind_of_model
 
 _HEAD_FILE = "head.safetensors"
@@ -166,18 +168,30 @@ class TextClassifier:
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> TextClassifier:
+        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
         folder = Path(folder)
         if not _is_classifier(folder):
             raise LindaError(f"{folder} is not a saved TextClassifier: it has no {CLASSIFIER_FILE}")
-        settings = json.loads((folder / CLASSIFIER_FILE).read_text(encoding="utf-8"))
-        classes = settings.pop("classes")
-        classifier = cls(folder, device=device, **settings)
+        settings = read_json_object(folder / CLASSIFIER_FILE)
+        classes = settings.pop("classes", None)
+        try:
+            _check_classes(classes)
+            _check_settings(settings)
+            classifier = cls(folder, device=device, **settings)
+        except (LindaError, TypeError) as error:
+            raise LindaError(f"{folder / CLASSIFIER_FILE}: {reason(error)}; save the classifier anew") from error
         classifier.classes_ = classes
         encoder = SentenceEncoder.from_pretrained(folder, classifier.max_length)
         network = _Network(encoder, len(classes), classifier.dropout)
-        network.head.load_state_dict(load_file(folder / _HEAD_FILE))
+        head = check_regular_file(folder / _HEAD_FILE)
+        try:
+            network.head.load_state_dict(load_file(head))
+        except (SafetensorError, OSError, RuntimeError, ValueError) as error:
+            raise LindaError(f"{head} does not fit {CLASSIFIER_FILE} ({reason(error)}); save it anew") from error
+        if not all(weight.isfinite().all() for weight in network.head.parameters()):
+            raise LindaError(f"{head} holds numbers that are not finite; save the classifier anew")
         classifier._network = network.to(classifier.device).eval()
         return classifier
 
@@ -190,6 +204,24 @@ class TextClassifier:
         from tqdm import tqdm
 
         return iter(tqdm(updates, desc="fine-tuning", unit="update", disable=None if self.progress else True))
+
+
+def _check_classes(classes: Any) -> None:
+    is_list = isinstance(classes, list) and all(isinstance(name, str | int | float) for name in classes)
+    if not is_list or len(classes) < 2 or len(set(classes)) < len(classes):
+        raise LindaError(f"classes are {shortened(classes)}; they must be a list of different labels")
+
+
+def _check_settings(settings: dict[str, Any]) -> None:
+    """What a file says; of what is not there, the defaults hold."""
+    for name in ("batch_size", "epochs", "updates"):
+        if settings.get(name) is not None:
+            checked_integer(settings[name], name, 1, 10**9)
+    if settings.get("max_length") is not None:
+        checked_integer(settings["max_length"], "max_length", 4, 10**6)
+    for name in ("learning_rate", "mixup", "dropout"):
+        if settings.get(name) is not None:
+            checked_number(settings[name], name, 0, 1 if name == "dropout" else 10**6)
 
 
 def _is_classifier(folder: Path) -> bool:

@@ -1,12 +1,15 @@
 """The command line, thin: parse, call, print. One file per command, imported when it is called."""
 
+import errno
+import io
+import sys
 from importlib import import_module
 from typing import Any
 
 import click
 
 from linda import __version__
-from linda.errors import LindaError
+from linda.errors import LindaError, os_reason
 
 # command: (module, one line for `linda --help`). The line stands here so that help needs no heavy import.
 _COMMANDS = {
@@ -40,10 +43,30 @@ class _LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
+            _write_utf8()
             return super().invoke(ctx)
         except LindaError as error:
-            click.echo(f"linda: {error}", err=True)
-            ctx.exit(2)
+            message = str(error)
+        except click.UsageError as error:
+            command = error.ctx.command_path if error.ctx is not None else ctx.command_path
+            message = f"{error.format_message()} (see {command} --help)"
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # the reader of a pipe went away; click ends quietly
+                raise
+            named = "" if error.filename is None else f" ({error.filename})"
+            message = f"the system refuses: {os_reason(error)}{named}"
+        except MemoryError:
+            message = "there is not enough memory; give smaller batches, fewer rows or a smaller model"
+        click.echo(f"linda: {' '.join(message.split())}", err=True)
+        ctx.exit(2)
+
+
+def _write_utf8() -> None:
+    """What is written is UTF-8 whatever the locale says, as what is read is."""
+    if sys.stdout is None:
+        raise LindaError("standard output is closed; give it a file or a pipe")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # names of files may be any bytes
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

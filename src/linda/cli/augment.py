@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from linda.cli.grouped_help import GroupedCommand
-from linda.cli.options import asked_for, engine_option, option_name, translate_option
+from linda.cli.options import FILE, asked_for, engine_option, option_name, translate_option
 from linda.errors import LindaError
 from linda.files.textio import check_other_file
 
@@ -43,36 +43,46 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 
 
 @click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES, context_settings={"show_default": True})
-@click.argument("source", metavar="IN")
-@click.option("--output", metavar="OUT", help="Output file, overwritten if it exists; - for standard output.")
+@click.argument("source", metavar="IN", type=FILE)
+@click.option(
+    "--output", metavar="OUT", type=FILE, help="Output file, overwritten if it exists; - for standard output."
+)
 @click.option("--text", metavar="COLUMN", default="text", help="Text column.")
 @click.option("--label", metavar="COLUMN", default="label", help="Label column: classes or lists of probabilities.")
 @click.option("--pair", metavar="COLUMN", help="Second text column of a pair task.")
-@click.option("--per-row", default=1, type=click.IntRange(1), help="New rows per original row.")
-@click.option("--total", type=click.IntRange(1), help="New rows in total, instead of --per-row.")
+@click.option("--per-row", default=1, type=click.IntRange(1, 10**8), help="New rows per original row.")
+@click.option("--total", type=click.IntRange(1, 10**8), help="New rows in total, instead of --per-row.")
 @click.option("--only-new", is_flag=True, help="Write the new rows without the originals.")
 @click.option("--partners", default="same", type=click.Choice(PARTNERS), help="Which rows may be mixed with a row.")
 @click.option("--weight", default=1.0, help=WEIGHT_HELP)
 @click.option("--ratio", default="uniform", help=RATIO_HELP)
 @click.option("--raw-ratio", is_flag=True, help="Mix by the ratio itself, without calibration, as in the paper.")
 @click.option("--seed", default=0, type=click.IntRange(0, 2**64 - 1), help="Seed of the plan and the texts.")
-@click.option("--plan", "plan_file", metavar="FILE", help="Use this plan instead of drawing one.")
-@click.option("--save-plan", metavar="FILE", help="Write the plan to a .csv or .jsonl file; - prints its first rows.")
+@click.option("--plan", "plan_file", metavar="FILE", type=FILE, help="Use this plan instead of drawing one.")
+@click.option(
+    "--save-plan", metavar="FILE", type=FILE, help="Write the plan to a .csv or .jsonl file; - prints its first rows."
+)
 @click.option("--labels", default="interpolated", type=click.Choice(LABELS), help="How new rows are labelled.")
 @click.option("--temperature", default=0.5, help="Temperature of sharpened labels; 1 keeps them as they are.")
-@click.option("--teacher", metavar="FOLDER", help="Classifier for predicted labels.  [default: fine-tuned on IN]")
-@click.option("--encoder", metavar="FOLDER", help=ENCODER_HELP)
+@click.option(
+    "--teacher", metavar="FOLDER", type=FILE, help="Classifier for predicted labels.  [default: fine-tuned on IN]"
+)
+@click.option("--encoder", metavar="FOLDER", type=FILE, help=ENCODER_HELP)
 @click.option("--method", default="linda", help="linda, eda, ssmba or backtranslation.")
-@click.option("--model", metavar="FOLDER", help=MODEL_HELP)
+@click.option("--model", metavar="FOLDER", type=FILE, help=MODEL_HELP)
 @translate_option
 @engine_option
 @click.option("--keep", multiple=True, type=click.Choice(GATES), help="Disable this filter. Can be repeated.")
-@click.option("--retries", default=2, type=click.IntRange(0), help="Attempts to replace a rejected text.")
+@click.option("--retries", default=2, type=click.IntRange(0, 1000), help="Attempts to replace a rejected text.")
 @click.option("--skip-empty", is_flag=True, help="Leave out rows without text instead of stopping.")
 @click.option("--resume", is_flag=True, help="Continue an unfinished run.")
 @click.option("--restart", is_flag=True, help="Delete an unfinished run and start over.")
-@click.option("--batch-size", default=128, type=click.IntRange(1), help="Rows per batch; does not affect results.")
-@click.option("--workers", default=1, type=click.IntRange(1), help="Processes that write; does not affect results.")
+@click.option(
+    "--batch-size", default=128, type=click.IntRange(1, 10**6), help="Rows per batch; does not affect results."
+)
+@click.option(
+    "--workers", default=1, type=click.IntRange(1, 256), help="Processes that write; does not affect results."
+)
 @click.option("--input-format", type=click.Choice(FORMATS), help="Format of IN.  [default: by file name]")
 @click.option("--output-format", type=click.Choice(FORMATS), help="Format of OUT.  [default: by file name]")
 @click.pass_context

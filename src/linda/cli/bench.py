@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linda.cli.options import asked_for, engine_option, option_name, translate_option
-from linda.errors import LindaError
+from linda.cli.options import FILE, PATH, asked_for, engine_option, option_name, translate_option
+from linda.errors import LindaError, shortened
 
 if TYPE_CHECKING:
     from linda.benchmark.cells import Settings
@@ -25,11 +25,9 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
 
 
 @click.command(context_settings={"show_default": True})
-@click.option(
-    "--output", required=True, type=click.Path(path_type=Path), help="Folder of the results. Alone: report anew."
-)
-@click.option("--train", type=click.Path(path_type=Path), help="Your own training file: CSV, TSV, JSONL or Parquet.")
-@click.option("--test", type=click.Path(path_type=Path), help="Your own test file.")
+@click.option("--output", required=True, type=PATH, help="Folder of the results. Alone: report anew.")
+@click.option("--train", type=PATH, help="Your own training file: CSV, TSV, JSONL or Parquet.")
+@click.option("--test", type=PATH, help="Your own test file.")
 @click.option("--text", default="text", help="Column of the text.")
 @click.option("--label", default="label", help="Column of the label.")
 @click.option("--pair", help="Column of the second text of a pair task.")
@@ -43,20 +41,20 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
     "rows, and its own LINDA too.",
 )
 @click.option("--tasks", help="Tasks by name, as trec-coarse,sst2; an unknown name lists them.")
-@click.option(
-    "--data", type=click.Path(path_type=Path), help="Folder of tasks (NAME/train.jsonl.gz …) instead of the hub."
-)
+@click.option("--data", type=PATH, help="Folder of tasks (NAME/train.jsonl.gz …) instead of the hub.")
 @click.option("--methods", help="As vanilla,eda,linda or linda+partners=same+weight=0.5.")
 @click.option("--shots", help="Rows of each class to train on, as 5,10.")
-@click.option("--train-size", type=click.IntRange(min=2), help="The most training rows.")
-@click.option("--test-size", type=click.IntRange(min=1), help="The most test rows, the same for all.")
+@click.option("--train-size", type=click.IntRange(2, 10**9), help="The most training rows.")
+@click.option("--test-size", type=click.IntRange(1, 10**9), help="The most test rows, the same for all.")
 @click.option("--small-classes", is_flag=True, help="Classes with fewer rows than shots give what they have.")
-@click.option("--seeds", type=click.IntRange(min=1), default=5, help="How often rows are drawn and models trained.")
+@click.option("--seeds", type=click.IntRange(1, 1000), default=5, help="How often rows are drawn and models trained.")
 @click.option("--on", type=click.Choice(["test", "validation"]), default="test", help="validation: a part of training.")
-@click.option("--encoder", help="Folder or hub name of the encoder to fine-tune; all-MiniLM-L6-v2 by default.")
+@click.option(
+    "--encoder", type=FILE, help="Folder or hub name of the encoder to fine-tune; all-MiniLM-L6-v2 by default."
+)
 @click.option("--learning-rate", help="A number, or search. By default the encoder's own, searched if none is known.")
-@click.option("--batch-size", type=click.IntRange(min=1), help="By default 8 with shots, 32 without.")
-@click.option("--epochs", type=click.IntRange(min=1), help="By default 30 with shots, 5 without.")
+@click.option("--batch-size", type=click.IntRange(1, 100_000), help="By default 8 with shots, 32 without.")
+@click.option("--epochs", type=click.IntRange(1, 10_000), help="By default 30 with shots, 5 without.")
 @click.option(
     "--match",
     type=click.Choice(["steps", "epochs"]),
@@ -64,17 +62,17 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
 )
 @click.option(
     "--max-length",
-    type=click.IntRange(min=8),
+    type=click.IntRange(8, 100_000),
     help="Tokens of a text that the encoder reads; 256 by default; with --paper 128, or 512 where the "
     "profile is the paper's.",
 )
-@click.option("--model", help="LINDA model: folder or hub name; the embedded one by default.")
+@click.option("--model", type=FILE, help="LINDA model: folder or hub name; the embedded one by default.")
 @engine_option
-@click.option("--masked-model", help="Masked language model of ssmba; the LINDA model by default.")
+@click.option("--masked-model", type=FILE, help="Masked language model of ssmba; the LINDA model by default.")
 @translate_option
 @click.option(
     "--workers",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 256),
     default=2,
     help="Cells computed at a time, one thread each; a single one has all threads.",
 )
@@ -91,8 +89,9 @@ def command(context: click.Context, /, output: Path, **given: Any) -> None:
     """
     from linda.benchmark.methods import parse_method
     from linda.benchmark.report import write_report
-    from linda.benchmark.run import make_grid, run_grid
+    from linda.benchmark.run import check_results_folder, make_grid, run_grid
 
+    check_results_folder(output)
     command_line = _command_line()  # before hours of work, in which files may come and go
     _check_needed(context)
     experiment = _experiment(given)
@@ -211,8 +210,8 @@ def _listed(text: str | None) -> list[str]:
 
 def _numbers(text: str | None, option: str) -> list[int]:
     parts = _listed(text)
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise LindaError(f"{option} is {text!r}; give whole numbers from 1, as 5,10")
+    if not all(part.isdecimal() and len(part) < 10 and int(part) > 0 for part in parts):
+        raise LindaError(f"{option} is {shortened(text)}; give whole numbers from 1, as 5,10")
     return [int(part) for part in parts]
 
 
@@ -228,11 +227,12 @@ def _positive(value: Any, option: str) -> float:
 
 def _command_line() -> str:
     """As it was typed, but with the last part of each path: the rest is of no use on another machine."""
-    return shlex.join(["linda", *map(_shortened, sys.argv[1:], ["", *sys.argv[1:]])])
+    line = shlex.join(["linda", *map(_shortened, sys.argv[1:], ["", *sys.argv[1:]])])
+    return line.encode("utf-8", "backslashreplace").decode()  # the name of a file may be any bytes
 
 
 def _shortened(argument: str, before: str) -> str:
     option, sign, value = argument.rpartition("=") if argument.startswith("--") else ("", "", argument)
     # Not Path.exists: it fails on a list of methods that is longer than a file name may be.
-    is_path = os.path.exists(value) or "--output" in (before, option)  # noqa: PTH110
+    is_path = ("\0" not in value and os.path.exists(value)) or "--output" in (before, option)  # noqa: PTH110
     return option + sign + (Path(value).name or value) if is_path else argument

@@ -5,18 +5,19 @@ from pathlib import Path
 
 import click
 
-from linda.cli.options import engine_option
+from linda.cli.options import FILE, PAIRS, PATH, SEED, engine_option
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @click.option(
     "--sentences",
     required=True,
+    type=FILE,
     help="Held-out sentences: .txt (one a line) or .jsonl (field 'text'), plain, .gz or .xz.",
 )
-@click.option("--pairs", default=200, show_default=True, type=click.IntRange(min=1), help="How many pairs to decode.")
-@click.option("--seed", default=0, show_default=True, help="Which pairs are drawn.")
+@click.option("--pairs", default=200, show_default=True, type=PAIRS, help="How many pairs to decode.")
+@click.option("--seed", default=0, show_default=True, type=SEED, help="Which pairs are drawn.")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:0 …")
 @engine_option
 def command(model: Path, sentences: str, pairs: int, seed: int, device: str, engine: str) -> None:

@@ -4,23 +4,38 @@ from pathlib import Path
 
 import click
 
+from linda.cli.options import PATH, SEED
 from linda.errors import LindaError
 
 
 @click.command("cut-base")
-@click.argument("marian", type=click.Path(path_type=Path), metavar="MARIAN_FOLDER")
+@click.argument("marian", type=PATH, metavar="MARIAN_FOLDER")
 @click.option(
     "--corpus",
-    type=click.Path(path_type=Path),
+    type=PATH,
     multiple=True,
     required=True,
     help="English sentences to count pieces in, as for `linda train`; repeat for more files.",
 )
-@click.option("--pieces", default=30_000, show_default=True, help="Size of the vocabulary, bytes included.")
+@click.option(
+    "--pieces",
+    default=30_000,
+    show_default=True,
+    type=click.IntRange(1, 10**7),
+    help="Size of the vocabulary, bytes included.",
+)
 @click.option("--decoder-layers", default="0,2,5", show_default=True, help="Numbers of the decoder layers to keep.")
-@click.option("--lines", default=200_000, show_default=True, help="Sentences to count of each file.")
-@click.option("--seed", default=0, show_default=True, help="Sets the embeddings that the Marian model lacks.")
-@click.option("--output", type=click.Path(path_type=Path), required=True, help="Folder to write.")
+@click.option(
+    "--lines",
+    default=200_000,
+    show_default=True,
+    type=click.IntRange(1, 10**9),
+    help="Sentences to count of each file.",
+)
+@click.option(
+    "--seed", default=0, show_default=True, type=SEED, help="Sets the embeddings that the Marian model lacks."
+)
+@click.option("--output", type=PATH, required=True, help="Folder to write.")
 def command(
     marian: Path,
     corpus: tuple[Path, ...],
@@ -38,7 +53,7 @@ def command(
     try:
         layers = [int(number) for number in decoder_layers.split(",")]
     except ValueError as error:
-        raise LindaError(f"--decoder-layers {decoder_layers}: give numbers with commas, like 0,2,5") from error
+        raise LindaError(f"--decoder-layers {decoder_layers:.80}: give numbers with commas, like 0,2,5") from error
 
     from transformers.utils.logging import disable_progress_bar
 

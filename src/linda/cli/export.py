@@ -4,10 +4,12 @@ from pathlib import Path
 
 import click
 
+from linda.cli.options import FILE, PATH
+
 
 @click.command()
-@click.argument("model")
-@click.argument("output", type=click.Path(path_type=Path))
+@click.argument("model", type=FILE)
+@click.argument("output", type=PATH)
 @click.option("--bits", type=click.Choice(["8", "16", "32"]), default="8", show_default=True, help="Of a weight.")
 def command(model: str, output: Path, bits: str) -> None:
     """Write MODEL with smaller weights into the folder OUTPUT.

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from linda.cli.grouped_help import GroupedCommand
-from linda.cli.options import engine_option
+from linda.cli.options import FILE, PAIRS, PATH, SEED, engine_option
 
 GROUPS = {
     "Input and output": ("sentences", "output", "figures"),
@@ -32,20 +32,20 @@ STANDARD_HELP = "Bounds of the verdict: for text like the training text, or unli
 
 
 @click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES, context_settings={"show_default": True})
-@click.argument("model", required=False)
-@click.option("--sentences", required=True, metavar="FILE", help=SENTENCES_HELP)
+@click.argument("model", required=False, type=FILE)
+@click.option("--sentences", required=True, type=FILE, help=SENTENCES_HELP)
 @click.option(
     "--output",
     required=True,
     metavar="FOLDER",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=PATH,
     help="Folder for the report.",
 )
-@click.option("--pairs", default=500, type=click.IntRange(min=1), help="Number of random pairs of sentences.")
-@click.option("--seed", default=0, help="Seed of the pairs and of the random references.")
+@click.option("--pairs", default=500, type=PAIRS, help="Number of random pairs of sentences.")
+@click.option("--seed", default=0, type=SEED, help="Seed of the pairs and of the random references.")
 @click.option("--raw", is_flag=True, help=RAW_HELP)
-@click.option("--lm", metavar="MODEL", help=LM_HELP)
-@click.option("--trigrams", metavar="TABLE", type=click.Path(path_type=Path), help=TRIGRAMS_HELP)
+@click.option("--lm", metavar="MODEL", type=FILE, help=LM_HELP)
+@click.option("--trigrams", metavar="TABLE", type=PATH, help=TRIGRAMS_HELP)
 @click.option("--standard", type=click.Choice(["in-domain", "out-of-domain"]), default="in-domain", help=STANDARD_HELP)
 @click.option("--figures/--no-figures", default=True, help="Draw PNG figures (needs linda[plot]).")
 @click.option("--device", default="auto", help="cpu, cuda, cuda:0 …")
@@ -74,9 +74,10 @@ def command(
     from transformers.utils.logging import disable_progress_bar
 
     from linda.errors import LindaError
+    from linda.files.textio import writing
     from linda.inspection import STANDARDS, inspect_model, write_report
     from linda.inspection.figures import draw_figures, require_matplotlib
-    from linda.inspection.report import verdict_table
+    from linda.inspection.report import check_report_folder, verdict_table
     from linda.interpolation import Interpolator
     from linda.measures.fluency import LanguageModel
     from linda.measures.pairs import draw_pairs
@@ -89,6 +90,7 @@ def command(
 
     if trigrams is not None and lm is None:
         raise LindaError(f"--trigrams {trigrams} is only used for perplexity: add --lm MODEL")
+    check_report_folder(output)
     if figures:
         require_matplotlib()
     drawn = draw_pairs(read_sentences(sentences), pairs, seed)
@@ -99,7 +101,8 @@ def command(
     ranker = None if table is None or language_model is None else SeamRanker(language_model)
     loaded = LindaModel.from_pretrained(model_folder(model), find_device(device))
     interpolator = Interpolator.of(loaded, engine)
-    output.mkdir(parents=True, exist_ok=True)
+    with writing(output):
+        output.mkdir(parents=True, exist_ok=True)
     inspection = inspect_model(
         interpolator,
         loaded,

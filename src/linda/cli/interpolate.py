@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from linda.cli.options import engine_option
+from linda.cli.options import FILE, SEED, engine_option
 from linda.errors import LindaError, checked_ratio, checked_text
 from linda.files.pairfile import PairRow, read_pairs
-from linda.files.textio import atomic_writer, check_other_file
+from linda.files.textio import atomic_writer, check_other_file, checked_target
 
 if TYPE_CHECKING:
     from linda.interpolation import Interpolator
+
+MOST_RATIOS = 10_000  # of one pair
 
 Mixed = tuple[PairRow, float, str]  # the pair, the ratio asked for, the text
 
@@ -26,21 +28,29 @@ Mixed = tuple[PairRow, float, str]  # the pair, the ratio asked for, the text
 @click.argument("a", required=False)
 @click.argument("b", required=False)
 @click.option("--alpha", metavar="RATIOS", help="Share of A: from 0 to 1, or several with commas.  [default: 0.5]")
-@click.option("--ladder", type=click.IntRange(min=2), metavar="N", help="N ratios in equal steps from 0 to 1.")
-@click.option("--pairs", metavar="FILE", help="Pairs from a TSV, CSV or JSON lines file; - is standard input.")
-@click.option("--output", metavar="FILE", help="Write JSON lines to FILE; it appears when it is whole.")
+@click.option("--ladder", type=click.IntRange(2, MOST_RATIOS), metavar="N", help="N ratios in equal steps from 0 to 1.")
+@click.option(
+    "--pairs", type=FILE, metavar="FILE", help="Pairs from a TSV, CSV or JSON lines file; - is standard input."
+)
+@click.option("--output", type=FILE, metavar="FILE", help="Write JSON lines to FILE; it appears when it is whole.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines with a, b, alpha and text.")
-@click.option("--n", default=1, show_default=True, help="Candidates for each pair and ratio, the best first.")
+@click.option(
+    "--n", default=1, show_default=True, help="Candidates for each pair and ratio, the best first (at most 1,024)."
+)
 @click.option("--raw", is_flag=True, help="Mix by the ratio itself, uncalibrated, as in the paper.")
-@click.option("--beams", default=4, show_default=True, help="Width of the beam search; 1 is greedy.")
+@click.option("--beams", default=4, show_default=True, help="Width of the beam search, up to 128; 1 is greedy.")
 @click.option("--sample", is_flag=True, help="Draw the text at random instead of searching for the likeliest.")
 @click.option("--temperature", default=1.0, show_default=True, help="Below 1: likelier words (with --sample).")
 @click.option("--top-p", default=1.0, show_default=True, help="Draw from the top of this mass (with --sample).")
-@click.option("--seed", default=0, show_default=True, help="The same seed draws the same texts.")
-@click.option("--model", metavar="FOLDER", help="A model that `linda train` wrote.  [default: embedded]")
+@click.option("--seed", default=0, show_default=True, type=SEED, help="The same seed draws the same texts.")
+@click.option("--model", type=FILE, metavar="FOLDER", help="A model that `linda train` wrote.  [default: embedded]")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda or cuda:1.")
 @engine_option
-@click.option("--batch-tokens", type=int, help="Tokens at once: memory, never the text.  [default: the engine's]")
+@click.option(
+    "--batch-tokens",
+    type=click.IntRange(1, 10**8),
+    help="Tokens at once: memory, never the text.  [default: the engine's]",
+)
 def command(
     a: str | None,
     b: str | None,
@@ -82,8 +92,8 @@ def command(
 
     ratios = _ratios(alpha, ladder)
     _check_output(output, pairs)
-    rows = _pair_rows(a, b, pairs)
     Decoding(**decoding)
+    rows = _pair_rows(a, b, pairs)
 
     with _destination(output) as file:
         from tqdm import tqdm
@@ -108,6 +118,7 @@ def _check_output(output: str | None, pairs: str | None) -> None:
         return
     if Path(output).suffix.lower() in (".csv", ".tsv", ".parquet"):
         raise LindaError(f"--output {output} would hold JSON lines; let its name end in .jsonl")
+    checked_target(output)
     if pairs is not None:
         check_other_file(pairs, output)
 
@@ -118,7 +129,10 @@ def _ratios(alpha: str | None, ladder: int | None) -> list[float]:
         raise LindaError("--alpha and --ladder both say the ratios; give one of them")
     if ladder is not None:
         return [step / (ladder - 1) for step in range(ladder)]
-    return [] if alpha is None else [checked_ratio(part.strip(), "--alpha") for part in alpha.split(",")]
+    parts = [] if alpha is None else alpha.split(",")
+    if len(parts) > MOST_RATIOS:
+        raise LindaError(f"--alpha has {len(parts):,} ratios; give at most {MOST_RATIOS:,}")
+    return [checked_ratio(part.strip(), "--alpha") for part in parts]
 
 
 def _pair_rows(a: str | None, b: str | None, pairs: str | None) -> Iterator[PairRow]:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from linda.cli.options import FILE, PATH, SEED
+
 _CORPUS_HELP = "CORPUS: one sentence per line, plain, .gz or .xz; `kind<TAB>sentence` keeps pairs within a kind."
 
 
@@ -25,14 +27,16 @@ def command() -> None:
 
 @command.command("table", epilog=_CORPUS_HELP)
 @click.argument("corpus", nargs=-1, required=True)
-@click.option("--output", required=True, type=click.Path(path_type=Path), help="File to write (safetensors).")
+@click.option("--output", required=True, type=PATH, help="File to write (safetensors).")
 def table(corpus: tuple[str, ...], output: Path) -> None:
     """Count the n-grams of a corpus, to score seams with."""
     import itertools
 
+    from linda.files.textio import checked_target
     from linda.middles.ngrams import TrigramModel
     from linda.training.corpus import read_sentences
 
+    checked_target(output)
     sentences = itertools.chain.from_iterable(map(read_sentences, corpus))
     model = TrigramModel.build(sentences, progress=sys.stderr.isatty())
     model.save(output)
@@ -41,8 +45,10 @@ def table(corpus: tuple[str, ...], output: Path) -> None:
 
 @command.command("make", epilog=_CORPUS_HELP + " `FILE=0.45` sets the share of pairs that come from a file.")
 @click.argument("corpus", nargs=-1, required=True)
-@click.option("--table", required=True, type=click.Path(path_type=Path), help="File written by `linda middles table`.")
-@click.option("--lm", help="Causal language model that chooses among candidates: a folder, a .gguf file or a hub name.")
+@click.option("--table", required=True, type=PATH, help="File written by `linda middles table`.")
+@click.option(
+    "--lm", type=FILE, help="Causal language model that chooses among candidates: a folder, a .gguf file or a hub name."
+)
 @click.option("--pairs", default=50_000, show_default=True, type=click.IntRange(1, 10**9), help="Pairs of texts.")
 @click.option("--ratios", default=2, show_default=True, type=click.IntRange(1, 9), help="Middles per pair.")
 @click.option("--candidates", default=12, show_default=True, type=click.IntRange(1, 200), help="Candidates per middle.")
@@ -53,10 +59,14 @@ def table(corpus: tuple[str, ...], output: Path) -> None:
     type=click.FloatRange(0, 1),
     help="Share of pairs in another style: lower case, no full stop, tokenized …",
 )
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all random choices.")
-@click.option("--every", default=1, show_default=True, type=click.IntRange(min=1), help="Make only every n-th shard …")
-@click.option("--offset", default=0, show_default=True, type=click.IntRange(min=0), help="… beginning with this one.")
-@click.option("--output", required=True, type=click.Path(path_type=Path), help="Folder to write.")
+@click.option("--seed", default=0, show_default=True, type=SEED, help="Seed of all random choices.")
+@click.option(
+    "--every", default=1, show_default=True, type=click.IntRange(1, 10**6), help="Make only every n-th shard …"
+)
+@click.option(
+    "--offset", default=0, show_default=True, type=click.IntRange(0, 10**6), help="… beginning with this one."
+)
+@click.option("--output", required=True, type=PATH, help="Folder to write.")
 def make(
     corpus: tuple[str, ...],
     table: Path,

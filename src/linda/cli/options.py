@@ -1,9 +1,32 @@
 """Options that several commands have."""
 
+from pathlib import Path
+from typing import Any
+
 import click
 from click.core import ParameterSource
 
 from linda.engines import NAMES
+from linda.errors import MOST_SEED, LindaError
+from linda.files.paths import checked_path
+
+
+class _UsablePath(click.Path):
+    """A path that a file or folder can have; `-`, a pipe, is one too."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            if str(value) != "-":
+                checked_path(value)
+        except LindaError as error:
+            self.fail(str(error), param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE = _UsablePath()
+PATH = _UsablePath(path_type=Path)
+PAIRS = click.IntRange(1, 1_000_000)
+SEED = click.IntRange(0, MOST_SEED)
 
 engine_option = click.option(
     "--engine",

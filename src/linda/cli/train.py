@@ -1,23 +1,20 @@
 """`linda train`."""
 
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from linda.cli.options import engine_option
+from linda.cli.options import PATH, engine_option
 from linda.errors import LindaError
-
-if TYPE_CHECKING:
-    from linda.training import TrainingSettings
 
 _HELP = {
     "validation": "File of held-out sentences; without one, the first of the corpus are held out.",
     "hold_out": "How many of them.",
-    "base": "Encoder-decoder to start from: a folder, a name on the hub, or a LINDA model to train further.",
+    "base": "Encoder-decoder to start from: a folder, a name on the hub, or a LINDA model to train further; by default "
+    "the embedded one (small) or facebook/bart-large (paper).",
     "steps": "Updates.",
     "pairs": "Pairs in a minibatch of one process.",
     "accumulate": "Minibatches in an update.",
@@ -61,7 +58,7 @@ def _with_setting_options(function: Any) -> Any:
 
 @click.command()
 @click.argument("corpus", nargs=-1)
-@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Model folder to write.")
+@click.option("--output", "-o", required=True, type=PATH, help="Model folder to write.")
 @click.option(
     "--preset",
     type=click.Choice(["paper", "small"]),
@@ -102,6 +99,7 @@ def command(
     Ctrl-C saves a checkpoint; `linda train --output OUTPUT --resume` goes on as if never stopped. The log, the settings
     and the checkpoints are in OUTPUT.training, the model is in OUTPUT.
     """
+    from linda.interpolation.calibration import RAW
     from linda.training import PRESETS, resumed_settings, train
 
     asked = {name: value for name, value in given.items() if value is not None}
@@ -114,23 +112,9 @@ def command(
         settings = resumed_settings(output, asked.get("steps"))
     else:
         settings = replace(PRESETS[preset], corpus=corpus, middles=middles, **asked)
-    train(settings, output, resume=resume, tensorboard=tensorboard)
-    is_calibrated = settings.corpus and settings.mixing == "states"  # crossovers have the share that is asked for
-    if is_calibrated and not no_calibration and os.environ.get("RANK", "0") == "0":
-        _calibrate(output, settings, engine)
-
-
-def _calibrate(output: Path, settings: "TrainingSettings", engine: str) -> None:
-    """The last step of a training: so that the ratio asked for is the ratio that is measured."""
-    from linda.interpolation import Interpolator
-    from linda.interpolation.calibration import calibrate
-    from linda.measures.pairs import draw_pairs
-    from linda.training import held_out_sentences
-    from linda.training.corpus import Corpus
-
-    sentences = held_out_sentences(settings, Corpus.parse(settings.corpus))
-    if len(sentences) < 2:
+    model = train(
+        settings, output, resume=resume, tensorboard=tensorboard, calibration=not no_calibration, engine=engine
+    )
+    is_raw = not no_calibration and settings.mixing == "states" and model.config.calibration == RAW
+    if is_raw and os.environ.get("RANK", "0") == "0":
         click.echo("linda: no held-out sentences to calibrate on; see `linda calibrate`", err=True)
-        return
-    pairs = draw_pairs(sentences, len(sentences) // 2, settings.seed)
-    calibrate(Interpolator.from_pretrained(output, engine=engine), output, pairs, progress=sys.stderr.isatty())

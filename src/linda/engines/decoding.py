@@ -7,13 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linda.errors import LindaError
+from linda.errors import LindaError, shortened
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
 
     from linda.model import LindaModel
+
+# Every beam and every candidate is a text that is computed beside the others.
+MOST_BEAMS = 128
+MOST_CANDIDATES = 1024
+_MOST_TOKENS = 10**6
 
 _FRAME_SETTINGS = (
     "decoder_start_token_id",
@@ -97,15 +102,15 @@ class Decoding:
     withheld: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        self._check("beams", self.beams >= 1, "a whole number from 1")
-        self._check("n", self.n >= 1, "a whole number from 1")
-        self._check("temperature", 0 < self.temperature < math.inf, "a number above 0")
-        self._check("top_p", 0 < self.top_p <= 1, "a number above 0 and up to 1")
-        self._check("top_k", self.top_k >= 0, "a whole number from 1, or 0 for no limit")
-        self._check("length_penalty", math.isfinite(self.length_penalty), "a finite number")
-        self._check("no_repeat_ngram", self.no_repeat_ngram >= 0, "a whole number from 1, or 0 to allow repeats")
-        self._check("max_ratio", 0 < self.max_ratio < math.inf, "a number above 0")
-        self._check("max_extra", self.max_extra >= 0, "a whole number from 0")
+        self._check_integer("beams", 1, MOST_BEAMS)
+        self._check_integer("n", 1, MOST_CANDIDATES)
+        self._check_number("temperature", 0.001, 1000)
+        self._check("top_p", 0 < self._number("top_p") <= 1, "a number above 0 and up to 1")
+        self._check_integer("top_k", 0, _MOST_TOKENS)
+        self._check_number("length_penalty", -100, 100)
+        self._check_integer("no_repeat_ngram", 0, _MOST_TOKENS)
+        self._check_number("max_ratio", 0.001, 1000)
+        self._check_integer("max_extra", 0, _MOST_TOKENS)
         if self.sample:
             return
         if self.n > self.beams:
@@ -116,7 +121,19 @@ class Decoding:
 
     def _check(self, name: str, fits: bool, wanted: str) -> None:
         if not fits:
-            raise LindaError(f"{name}={getattr(self, name)} does not work: give {wanted}")
+            raise LindaError(f"{name}={shortened(getattr(self, name))} does not work: give {wanted}")
+
+    def _check_integer(self, name: str, least: int, most: int) -> None:
+        value = getattr(self, name)
+        is_integer = hasattr(value, "__index__") and not isinstance(value, bool)
+        self._check(name, is_integer and least <= value <= most, f"a whole number from {least} to {most:,}")
+
+    def _check_number(self, name: str, least: float, most: float) -> None:
+        self._check(name, least <= self._number(name) <= most, f"a number from {least:g} to {most:g}")
+
+    def _number(self, name: str) -> float:
+        value = getattr(self, name)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
 
     @property
     def paths(self) -> int:

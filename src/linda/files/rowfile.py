@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from linda.errors import LindaError
+from linda.errors import LindaError, reason
 from linda.files.textio import MAX_LINE_BYTES
 
 # The number of the line that a row ends on, and its values by column.
@@ -63,12 +63,21 @@ def _json_rows(lines: Iterable[str], name: str, needed: Sequence[str]) -> Iterat
         try:
             values = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise LindaError(f"{place}: not JSON ({error})") from error
+            raise LindaError(f"{place}: not JSON ({reason(error)})") from error
         if not isinstance(values, dict):
             example = ", ".join(f'"{column}": …' for column in needed or ("text", "label"))
             raise LindaError(f"{place}: not an object such as {{{example}}}")
+        for column in values:
+            _check_name(column, place)
         for column in needed:
             if column not in values:
                 raise LindaError(f"{place}: no {column!r}; every row needs {', '.join(needed)}")
         yield number, values
         row += 1
+
+
+def _check_name(column: str, place: str) -> None:
+    try:
+        column.encode()
+    except UnicodeEncodeError:
+        raise LindaError(f"{place}: the name {column!r} holds half a character; give valid Unicode") from None

@@ -19,7 +19,8 @@ from typing import Any, Literal, TextIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from linda.errors import LindaError
+from linda.errors import LindaError, reason
+from linda.files.paths import check_regular_file
 from linda.files.rowfile import read_rows
 from linda.files.textio import atomic_path, atomic_writer, display_name, open_text
 
@@ -60,6 +61,7 @@ def read_table(
     name = name or display_name(path)
     if file_format == "parquet":
         return _read_parquet(path, name)
+    check_regular_file(path)  # it is read twice
 
     def rows() -> Iterator[dict[str, Any]]:
         with open_text(path) as lines:
@@ -73,28 +75,45 @@ def read_table(
 
 
 def _read_parquet(path: Path, name: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    try:
+    check_regular_file(path)
+    with _parquet_damage(name):
         file = pq.ParquetFile(path, pre_buffer=False)
-    except FileNotFoundError as error:
-        raise LindaError(f"cannot read {name}: no such file or directory") from error
-    except (pa.ArrowException, OSError) as error:
-        raise LindaError(f"{name} is not a Parquet file ({str(error).splitlines()[0]})") from error
-    # Dictionaries may change from block to block; metadata of pandas or datasets describes columns as they were.
-    fields = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in file.schema_arrow
-    ]
-    schema = pa.schema(fields)
-    if not file.metadata.num_rows:
+        # Dictionaries may change from block to block; metadata of pandas or datasets describes columns as they were.
+        schema = pa.schema([pa.field(field.name, _plain_type(field.type)) for field in file.schema_arrow])
+        count = file.metadata.num_rows
+    if not count:
         raise LindaError(f"{name} has no rows; give at least two")
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for batch in file.iter_batches(batch_size=BLOCK):
-            yield pa.RecordBatch.from_arrays(
-                [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)], schema=schema
-            )
+        with _parquet_damage(name):
+            for batch in file.iter_batches(batch_size=BLOCK):
+                columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+                plain = pa.RecordBatch.from_arrays(columns, schema=schema)
+                plain.validate(full=True)  # text that is not UTF-8 would fail only when it is read
+                yield plain
 
     return schema, batches()
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """Without dictionaries and views, which the formats that are written do not have."""
+    if pa.types.is_dictionary(kind):
+        return _plain_type(kind.value_type)
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    return kind
+
+
+@contextmanager
+def _parquet_damage(name: str) -> Iterator[None]:
+    try:
+        yield
+    except LindaError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        raise LindaError(f"{name} is damaged, or not a Parquet file ({reason(error)}); write it anew") from error
 
 
 def _blocks(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
@@ -209,8 +228,11 @@ Write = Callable[[pa.RecordBatch], None]
 
 
 @contextmanager
-def open_table(path: str | Path, file_format: str, schema: pa.Schema) -> Iterator[Write]:
-    """A function that writes blocks of this schema to a file, which appears under its name only when whole."""
+def open_table(path: str | Path, file_format: str, schema: pa.Schema, scratch: Path | None = None) -> Iterator[Write]:
+    """A function that writes blocks of this schema to a file, which appears under its name only when whole.
+
+    scratch: the folder that holds it until then, as of `atomic_path`.
+    """
     if str(path) == "-" and file_format == "parquet":
         with pq.ParquetWriter(sys.stdout.buffer, schema) as parquet:
             yield parquet.write_batch
@@ -219,18 +241,22 @@ def open_table(path: str | Path, file_format: str, schema: pa.Schema) -> Iterato
         yield _text_writer(sys.stdout, file_format, schema)
         sys.stdout.flush()
     elif file_format == "parquet":
-        with atomic_path(path) as part, pq.ParquetWriter(part, schema) as parquet:
+        with atomic_path(path, scratch) as part, pq.ParquetWriter(part, schema) as parquet:
             yield parquet.write_batch
     else:
-        with atomic_writer(path) as file:
+        with atomic_writer(path, scratch) as file:
             yield _text_writer(file, file_format, schema)
 
 
 def check_writable(batch: pa.RecordBatch, file_format: str, first_row: int) -> None:
-    """TSV has no way to write a tab or a line end inside a value: better known before hours of work."""
-    if file_format != "tsv":
+    """TSV has no way to write a tab or a line end inside a value, nor has any text file one to write a date that Python
+    does not have: better known before hours of work."""
+    if file_format == "parquet":
         return
-    for number, row in enumerate(batch.to_pylist(), start=first_row):
+    if file_format != "tsv":
+        _as_rows(batch)
+        return
+    for number, row in enumerate(_as_rows(batch), start=first_row):
         for column, value in row.items():
             if isinstance(value, str) and re.search("[\t\r\n]", value):
                 raise LindaError(
@@ -238,12 +264,26 @@ def check_writable(batch: pa.RecordBatch, file_format: str, first_row: int) -> N
                 )
 
 
+def _as_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_nested(column.type) or pa.types.is_temporal(column.type):
+            try:
+                column.to_pylist()
+            except (ValueError, OverflowError, KeyError, pa.ArrowException, ImportError) as error:
+                raise LindaError(
+                    f"the column {name!r} holds a value that cannot be written as text ({reason(error)}); "
+                    "drop the column, or write Parquet"
+                ) from error
+    rows: list[dict[str, Any]] = batch.to_pylist()
+    return rows
+
+
 def _text_writer(file: TextIO, file_format: str, schema: pa.Schema) -> Write:
     if file_format == "jsonl":
         json_columns = [field.name for field in schema if is_json(field)]
 
         def write_json(batch: pa.RecordBatch) -> None:
-            for row in batch.to_pylist():
+            for row in _as_rows(batch):
                 row |= {column: json.loads(row[column]) for column in json_columns if row[column] is not None}
                 file.write(_json_line(row))
 
@@ -253,7 +293,7 @@ def _text_writer(file: TextIO, file_format: str, schema: pa.Schema) -> Write:
     write_line(schema.names)
 
     def write_cells(batch: pa.RecordBatch) -> None:
-        for row in batch.to_pylist():
+        for row in _as_rows(batch):
             write_line([_as_cell(value) for value in row.values()])
 
     return write_cells

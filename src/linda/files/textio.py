@@ -1,17 +1,19 @@
 """Text files in and out: any of plain, .gz, .xz and standard input, always UTF-8, never half a file."""
 
+import errno
 import gzip
 import io
 import lzma
 import os
-import sys
+import secrets
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
-from linda.errors import LindaError
+from linda.errors import LindaError, os_reason
+from linda.files.paths import checked_path, open_input
 
 # A file without line ends (a binary, a JSON array on one line) must not fill the memory before it is refused.
 MAX_LINE_BYTES = 16 * 2**20
@@ -29,16 +31,12 @@ def open_text(path: str | Path) -> Iterator[Iterator[str]]:
     A byte order mark is dropped. A file that cannot be opened or is damaged, a line that is not UTF-8 and
     a line beyond `MAX_LINE_BYTES` are `LindaError`s that name the file and the line.
     """
-    name = display_name(path)
+    raw = open_input(path)
     try:
-        stream = _open_binary(path)
-    except OSError as error:
-        raise LindaError(_cannot("read", name, error)) from error
-    try:
-        yield _decoded_lines(stream, name)
+        yield _decoded_lines(_decompressor(raw, Path(path).suffix), display_name(path))
     finally:
-        if stream is not sys.stdin.buffer:
-            stream.close()
+        if str(path) != "-":
+            raw.close()
 
 
 def display_name(path: str | Path) -> str:
@@ -47,13 +45,14 @@ def display_name(path: str | Path) -> str:
 
 
 @contextmanager
-def atomic_writer(path: str | Path) -> Iterator[TextIO]:
-    """A UTF-8 text file to write (.gz and .xz are compressed) that appears under its name only when whole."""
-    with atomic_path(path) as part:
-        try:
+def atomic_writer(path: str | Path, scratch: Path | None = None) -> Iterator[TextIO]:
+    """A UTF-8 text file to write (.gz and .xz are compressed) that appears under its name only when whole.
+
+    scratch: as of `atomic_path`.
+    """
+    with atomic_path(path, scratch) as part:
+        with writing(path):
             raw = part.open("wb")
-        except OSError as error:
-            raise LindaError(_cannot("write", str(path), error)) from error
         with raw, _compressor(raw, Path(path).suffix) as binary:
             text = io.TextIOWrapper(binary, encoding="utf-8", newline="\n")
             yield text
@@ -61,25 +60,64 @@ def atomic_writer(path: str | Path) -> Iterator[TextIO]:
 
 
 @contextmanager
-def atomic_path(path: str | Path) -> Iterator[Path]:
-    """A place beside `path` to write to; it is moved to `path` when the block ends well, else removed."""
-    target = Path(path).resolve()  # a link stays a link
-    if target.is_dir():
-        raise LindaError(f"cannot write {path}: it is a folder; give a file name")
-    if not target.parent.is_dir():
-        raise LindaError(f"cannot write {path}: the folder {target.parent} does not exist; make it first")
+def atomic_path(path: str | Path, scratch: Path | None = None) -> Iterator[Path]:
+    """A file of our own to write to; it is moved to `path` when the block ends well, else removed.
+
+    Its name is new: no file that is there already is ever written over but `path` itself.
+    scratch: the folder that holds it, on the same disk as `path`; the folder of `path` if none is given.
+    """
+    target = checked_target(path)
     if target.exists() and not target.is_file():
         yield target  # a device or a pipe (/dev/stdout) is written to, not replaced
         return
-    part = target.with_name(target.name + ".part")
+    with writing(path):
+        part = _new_file(scratch or target.parent)
     try:
         yield part
-        _to_disk(part)  # else a power cut could leave the new name with nothing behind it
-        part.replace(target)
+        with writing(path):
+            _to_disk(part)  # else a power cut could leave the new name with nothing behind it
+            part.replace(target)
         with suppress(OSError):  # not every file system knows how, and the file is there
             _to_disk(target.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+def checked_target(path: str | Path) -> Path:
+    """Where a file of this name would be written; a name that cannot be is an error before any work is done."""
+    target = checked_path(path).resolve()  # a link stays a link
+    if target.is_dir():
+        raise LindaError(f"cannot write {path}: it is a folder; give a file name")
+    if not target.parent.is_dir():
+        raise LindaError(f"cannot write {path}: the folder {target.parent} does not exist; make it first")
+    if not os.access(target.parent, os.W_OK) and not target.exists():
+        raise LindaError(f"cannot write {path}: the folder {target.parent} is read-only; choose another")
+    return target
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """What the system refuses while `path` is written is an error that names it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.EPIPE, errno.ENOSPC):  # told elsewhere: they are not about this one file
+            raise
+        raise LindaError(f"cannot write {path}: {os_reason(error)}") from error
+
+
+# What is not whole yet has such a name; nobody else's file does.
+PART_PATTERN = ".linda-*.part"
+
+
+def part_name() -> str:
+    return f".linda-{secrets.token_hex(8)}.part"
+
+
+def _new_file(folder: Path) -> Path:
+    part = folder / part_name()
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # less the umask, as any new file
+    return part
 
 
 def _to_disk(path: Path) -> None:
@@ -91,15 +129,12 @@ def _to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
-def _open_binary(path: str | Path) -> BinaryIO:
-    if str(path) == "-":
-        return sys.stdin.buffer
-    suffix = Path(path).suffix
+def _decompressor(raw: BinaryIO, suffix: str) -> BinaryIO:
     if suffix == ".gz":
-        return cast(BinaryIO, gzip.open(path, "rb"))
+        return cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb"))
     if suffix == ".xz":
-        return cast(BinaryIO, lzma.open(path, "rb"))
-    return Path(path).open("rb")
+        return cast(BinaryIO, lzma.LZMAFile(raw, "rb"))
+    return raw
 
 
 def _compressor(raw: BinaryIO, suffix: str) -> BinaryIO:
@@ -119,7 +154,7 @@ def _decoded_lines(stream: BinaryIO, name: str) -> Iterator[str]:
         except _DAMAGE as error:
             raise LindaError(f"{name}, line {number}: the compressed file is damaged ({error})") from error
         except OSError as error:
-            raise LindaError(_cannot("read", name, error)) from error
+            raise LindaError(f"cannot read {name}: {os_reason(error)}") from error
         if not line:
             return
         if len(line) > MAX_LINE_BYTES:
@@ -140,14 +175,10 @@ def _decoded(line: bytes, name: str, number: int) -> str:
     return text.removeprefix("\ufeff") if number == 1 else text
 
 
-def _cannot(verb: str, name: str, error: OSError) -> str:
-    return f"cannot {verb} {name}: {(error.strerror or str(error)).lower()}"
-
-
 def check_other_file(one: str | Path, other: str | Path) -> None:
     """Two files of a run must not be one: what is written would replace what is read, or written besides."""
     if "-" in (str(one), str(other)):
         return
-    first, second = Path(one), Path(other)
+    first, second = checked_path(one), checked_path(other)
     if first.resolve() == second.resolve() or (first.exists() and second.exists() and first.samefile(second)):
         raise LindaError(f"{one} and {other} are the same file; give one of them another name")

@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from linda.errors import LindaError
+from linda.files.folders import check_output_folder
+from linda.files.jsonfile import read_json_object
 from linda.files.textio import atomic_writer
 from linda.inspection.conditions import ATTENTION, STATES, ConditionPoint
 from linda.inspection.fluency import OUTPUTS, Fluency
@@ -45,6 +48,21 @@ class Inspection:
     def rows_per_second(self) -> float:
         """Outputs written per second, without loading."""
         return self.decoded.rows / self.decoded.seconds
+
+
+def check_report_folder(folder: Path) -> None:
+    """Whether a report may be written here: over an earlier one, and over nothing else."""
+    check_output_folder(folder)
+    names = ("report.json", "report.md", "outputs.jsonl")
+    if not any((folder / name).exists() for name in names):
+        return
+    try:
+        is_ours = {"about", "verdict"} <= read_json_object(folder / "report.json").keys()
+    except LindaError:
+        is_ours = False
+    if not is_ours:
+        taken = next(name for name in names if (folder / name).exists())
+        raise LindaError(f"{folder / taken} is there and is of no inspection; give another --output")
 
 
 def write_report(inspection: Inspection, folder: Path, about: dict[str, Any], standard: Standard) -> list[Requirement]:

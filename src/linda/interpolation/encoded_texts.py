@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from linda.engines import Engine
+from linda.errors import LindaError
 from linda.interpolation.jobs import Ids
 from linda.model.batching import batches, padded
 
@@ -31,6 +32,8 @@ class EncodedTexts:
         for batch in batches([len(text) for text in new], self._batch_tokens):
             ids, mask = padded([torch.tensor(new[i], device=self._engine.device) for i in batch], self._pad)
             states = self._engine.encode(ids, mask)
+            if not states.isfinite().all():
+                raise LindaError("the model's states are not finite numbers: its weights are damaged; fetch it anew")
             for i, row in zip(batch, states, strict=True):
                 self._states[new[i]] = row[: len(new[i])].clone()  # a view would keep the padding alive
         for text in wanted:

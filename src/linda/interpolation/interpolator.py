@@ -86,11 +86,12 @@ class Interpolator:
         folder = model_folder(path)
         config = load_config(folder)
         place = find_device(device)
+        tokens = Tokens.from_folder(folder, config.base["vocab_size"])
         chosen = engines.load_folder(engine, folder, config, place, precision)
         mixing = load_attention_mixing(folder, config)
         return cls(
             config,
-            Tokens.from_folder(folder),
+            tokens,
             load_converter(folder).to(place),
             chosen,
             None if mixing is None else mixing.to(place),
@@ -174,7 +175,7 @@ class Interpolator:
         by_attention = self.attention_mixing is not None and not raw
         # Crossovers have the share that is asked for: there is nothing to calibrate.
         mixed = alpha if raw or by_attention else calibrated(alpha, self.config.calibration)
-        window, ids = self.config.max_length, self.tokens.ids
+        window, ids = self.config.window, self.tokens.ids
         ids_a, ids_b = ids(a), ids(b)
         kind = Kind.END if copies else kind_of(alpha, a, b, {*ids_a, *ids_b}, self.tokens.bytes)
         if len(ids_a) <= window and len(ids_b) <= window:

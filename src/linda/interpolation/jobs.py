@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linda.errors import LindaError, checked_ratio, checked_text
+from linda.errors import MOST_SEED, LindaError, checked_integer, checked_ratio, checked_text
 from linda.interpolation.between import Kind
 
 Row = tuple[str, str, float, int]  # a, b, alpha, seed
@@ -55,8 +55,7 @@ def checked_rows(a: str | list[str], b: str | list[str], alpha: float | Sequence
 
 def row_seeds(seed: int) -> Iterator[int]:
     """A seed for every row of a call, or every part of a long row, without end."""
-    if seed < 0:
-        raise LindaError(f"seed is {seed}; give a whole number from 0")
+    checked_integer(seed, "seed", 0, MOST_SEED)
     for row in itertools.count():
         yield int(np.random.SeedSequence([seed, row]).generate_state(1)[0])
 

@@ -17,7 +17,9 @@ from tqdm import tqdm
 
 from linda.crossovers import Crossover, CutText
 from linda.errors import LindaError
-from linda.files.textio import atomic_writer, open_text
+from linda.files.folders import check_output_folder
+from linda.files.jsonfile import read_json_object
+from linda.files.textio import atomic_writer, open_text, writing
 from linda.middles.ngrams import TrigramModel
 from linda.middles.rerank import SeamRanker
 from linda.middles.seams import trigram_search
@@ -230,14 +232,15 @@ def shard_path(folder: Path, number: int) -> Path:
 
 
 def _check_plan(folder: Path, plan: MiddlesPlan, ranked: bool) -> None:
-    try:
+    check_output_folder(folder)
+    for source in plan.sources:
+        next(_pairs_of_a_kind(source.path))  # a file that cannot be read is told before the folder is made
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LindaError(f"{folder} cannot be made a folder ({error.strerror}); give another") from error
     described = json.dumps({**asdict(plan), "ranked": ranked}, indent=2) + "\n"
     path = folder / "plan.json"
     if path.exists():
-        if path.read_text(encoding="utf-8") != described:
+        if read_json_object(path) != json.loads(described):
             raise LindaError(f"{folder} holds middles of other settings; give another folder")
         return
     with atomic_writer(path) as file:

@@ -25,6 +25,7 @@ from tqdm import tqdm
 from linda.crossovers.cuts import IntArray
 from linda.crossovers.search import FloatArray
 from linda.errors import LindaError
+from linda.files.paths import check_regular_file
 from linda.files.textio import atomic_path
 
 START, END, UNKNOWN = 0, 1, 2
@@ -151,15 +152,19 @@ class TrigramModel:
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
 
+        check_regular_file(path)
         try:
             arrays = load_file(path)
             vocabulary = arrays["vocabulary"].tobytes().decode().split("\n")
             bigrams = _Counts(arrays["bigram_keys"], arrays["bigram_counts"])
             trigrams = _Counts(arrays["trigram_keys"], arrays["trigram_counts"])
-            counts = (bigrams.counts, bigrams.keys), (trigrams.counts, trigrams.keys), (arrays["unigrams"], vocabulary)
-            if not all(len(x) == len(y) for x, y in counts):
-                raise ValueError("tables of different length")
-            return cls(vocabulary, arrays["unigrams"], bigrams, trigrams)
+            unigrams = arrays["unigrams"]
+            if unigrams.shape != (len(vocabulary),) or not unigrams.sum() > 0:
+                raise ValueError("as many counts as words are needed")
+            for counted in (bigrams, trigrams):
+                if counted.keys.shape != counted.counts.shape or counted.keys.ndim != 1:
+                    raise ValueError("as many counts as keys are needed")
+            return cls(vocabulary, unigrams, bigrams, trigrams)
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise LindaError(f"{path} is not a table of n-grams: build one with `linda middles table`") from error
 

@@ -15,6 +15,8 @@ from linda.errors import LindaError
 # were short texts not made so wide, the last bits of a row would tell how long the others of its batch are.
 NARROWEST = 16
 
+MOST_TOKENS = 10**8
+
 
 def batches(
     lengths: Sequence[int], batch_tokens: int, paths: int = 1, *, narrowest: int = NARROWEST, least_filled: float = 0.0
@@ -38,8 +40,8 @@ def batches(
         >>> batches([3, 20, 18], batch_tokens=40)
         [[1, 2], [0]]
     """
-    if batch_tokens < 1:
-        raise LindaError(f"batch_tokens={batch_tokens} does not work: give a whole number from 1")
+    if not 1 <= batch_tokens <= MOST_TOKENS:
+        raise LindaError(f"batch_tokens={batch_tokens} does not work: give a whole number from 1 to {MOST_TOKENS:,}")
     groups: list[list[int]] = []
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
         longest = lengths[groups[-1][0]] if groups else 0

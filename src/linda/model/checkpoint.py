@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linda.config import LindaConfig
-from linda.errors import LindaError
+from linda.errors import LindaError, reason, shortened
 from linda.files.folders import atomic_folder, check_replaceable
+from linda.files.paths import checked_path
 from linda.files.textio import atomic_writer
-from linda.model.pretrained import CONFIG_FILE, ModelKind, kind_of_model
+from linda.model.architecture import check_architecture, check_shapes
+from linda.model.pretrained import CONFIG_FILE, ModelKind, kind_of_model, quiet_loading
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -25,14 +27,24 @@ TOKENIZER_FILE = "tokenizer.json"
 
 
 def load_config(folder: Path) -> LindaConfig:
-    if not (folder / CONFIG_FILE).is_file():
+    """The settings, known to fit the weights: nothing is allocated of a size that the file does not bear out."""
+    from linda.model.weights import stored_shapes
+
+    path = folder / CONFIG_FILE
+    if not path.is_file():
         raise LindaError(f"{folder} is not a LINDA model: it has no {CONFIG_FILE}")
-    return LindaConfig.from_json(folder / CONFIG_FILE)
+    config = LindaConfig.from_json(path)
+    check_architecture(config.base, f"{path}, base")
+    for name in ("pad_token_id", "eos_token_id", "decoder_start_token_id"):
+        if config.base.get(name) in (None, -1, []):
+            raise LindaError(f"{path}, base: there is no {name}; write the model anew")
+    check_shapes(config.base, stored_shapes(folder / WEIGHTS_FILE), str(folder / WEIGHTS_FILE))
+    return config
 
 
 def load_seq2seq(folder: Path, config: LindaConfig) -> Any:
     """The encoder-decoder of `transformers`."""
-    seq2seq = _empty_seq2seq(config.base)
+    seq2seq = _empty_seq2seq(config.base, folder / CONFIG_FILE)
     _fill(seq2seq, folder, "seq2seq.")
     return seq2seq
 
@@ -42,6 +54,9 @@ def load_converter(folder: Path) -> LengthConverter:
 
     converter = LengthConverter()
     _fill(converter, folder, "converter.")
+    sigma = converter.sigma.item()
+    if not 1e-3 < sigma < 1e3:
+        raise LindaError(f"{folder / WEIGHTS_FILE}: the length converter's sigma is {sigma:g}; fetch the model anew")
     return converter
 
 
@@ -107,10 +122,11 @@ def model_folder(path: str | Path | None) -> Path:
 
 def local_folder(path: str | Path) -> Path:
     """The folder itself, or the one that a name on the hub is fetched into."""
-    if Path(path).exists() or not _looks_like_hub_name(str(path)):
-        if not Path(path).is_dir():
-            raise LindaError(f"there is no model folder {str(path)!r}")
-        return Path(path)
+    place = checked_path(path)
+    if place.exists() or not _looks_like_hub_name(str(path)):
+        if not place.is_dir():
+            raise LindaError(f"there is no model folder {shortened(str(path))}; give one that `linda train` wrote")
+        return place
     from huggingface_hub import snapshot_download
 
     try:
@@ -118,7 +134,8 @@ def local_folder(path: str | Path) -> Path:
         return Path(snapshot_download(str(path), allow_patterns=["*.json", "*.txt", "*.safetensors", "*.spm"]))
     except Exception as error:
         raise LindaError(
-            f"there is no folder {str(path)!r}, and it could not be fetched from the hub ({type(error).__name__})"
+            f"there is no folder {shortened(str(path))}, and it could not be fetched from the hub "
+            f"({type(error).__name__})"
         ) from error
 
 
@@ -127,19 +144,20 @@ def _looks_like_hub_name(path: str) -> bool:
     return len(parts) == 2 and all(parts) and parts[0] not in {".", "..", "~"}
 
 
-def _empty_seq2seq(base: dict[str, Any]) -> PreTrainedModel:
+def _empty_seq2seq(base: dict[str, Any], place: Path) -> PreTrainedModel:
     """The architecture alone: its weights are read next, so none are drawn."""
     from transformers import AutoConfig, AutoModelForSeq2SeqLM
     from transformers.initialization import no_init_weights
 
     settings = {name: value for name, value in base.items() if name not in {"model_type", "auto_map"}}
-    try:
-        config = AutoConfig.for_model(base["model_type"], **settings)
-    except (KeyError, ValueError) as error:
-        raise LindaError(f"{CONFIG_FILE} names no known encoder-decoder ({error})") from error
-    with no_init_weights():
-        seq2seq = AutoModelForSeq2SeqLM.from_config(config)
-    seq2seq.tie_weights()  # which is skipped where no weights are drawn
+    with quiet_loading():
+        try:
+            config = AutoConfig.for_model(base["model_type"], **settings)
+            with no_init_weights():
+                seq2seq = AutoModelForSeq2SeqLM.from_config(config)
+            seq2seq.tie_weights()  # which is skipped where no weights are drawn
+        except Exception as error:  # each family refuses wrong values in its own way
+            raise LindaError(f"{place}: base describes no encoder-decoder ({reason(error)})") from error
     return seq2seq
 
 
@@ -149,7 +167,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     # This file says all; only a tokenizer that has none needs its own class found for it.
     loader = PreTrainedTokenizerFast if (folder / TOKENIZER_FILE).is_file() else AutoTokenizer
     try:
-        return loader.from_pretrained(folder)
+        with quiet_loading():
+            return loader.from_pretrained(folder)
     except Exception as error:  # `tokenizers` has no exception of its own for a damaged file
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise LindaError(f"{folder}: the tokenizer cannot be loaded ({reason})") from error
+        raise LindaError(f"{folder}: the tokenizer cannot be loaded ({reason(error)}); fetch it anew") from error

@@ -42,6 +42,8 @@ class LindaModel(nn.Module):
 
     def __init__(self, config: LindaConfig, seq2seq: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         super().__init__()
+        if tokenizer.pad_token_id is None:
+            raise LindaError("the tokenizer has no token for padding; set pad_token in its tokenizer_config.json")
         self.config = config
         self.seq2seq = seq2seq
         self.tokenizer = tokenizer
@@ -99,7 +101,7 @@ class LindaModel(nn.Module):
             texts,
             padding=True,
             truncation=True,
-            max_length=self.config.max_length,
+            max_length=self.config.window,
             return_tensors="pt",
             return_token_type_ids=False,
             split_special_tokens=not masked,

@@ -5,7 +5,7 @@ Neither `transformers` nor torch is imported before something is loaded.
 
 from __future__ import annotations
 
-import json
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -13,7 +13,10 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linda.errors import LindaError
+from linda.errors import LindaError, reason, shortened
+from linda.files.jsonfile import read_json_object
+from linda.files.paths import checked_path
+from linda.model.architecture import check_architecture, check_fits_files
 
 if TYPE_CHECKING:
     import torch
@@ -35,7 +38,7 @@ class ModelKind(Enum):
 
 def kind_of_model(path: str | Path) -> ModelKind | None:
     """By what is there; None where no model is, as for a name on the hub. Nothing is loaded or checked."""
-    place = Path(path)
+    place = checked_path(path)
     if place.is_file():
         return ModelKind.GGUF
     if (place / CLASSIFIER_FILE).is_file():
@@ -47,10 +50,9 @@ def kind_of_model(path: str | Path) -> ModelKind | None:
 
 def _model_type(config: Path) -> Any:
     try:
-        stored = json.loads(config.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # whoever loads it says what is wrong
+        return read_json_object(config).get("model_type")
+    except LindaError:  # whoever loads it says what is wrong
         return None
-    return stored.get("model_type") if isinstance(stored, dict) else None
 
 
 def load_pretrained(
@@ -72,7 +74,7 @@ def load_pretrained(
         failure: the beginning of the message where that fails: what cannot be loaded, and as what.
         way_out: the end of that message.
         extra: the extra of this package that brings what the model may need to be read.
-        quiet: no bar and no warnings while it is loaded.
+        quiet: no bar and no warnings while it is loaded; a file or a pipe never gets them.
         dtype: of the weights; None is that of the file.
         gguf_file: the name of the .gguf file in the folder, if it is one.
 
@@ -83,24 +85,52 @@ def load_pretrained(
         >>> name = "Helsinki-NLP/opus-mt-fr-en"
         >>> load_pretrained(SEQ2SEQ, name, f"the translation model {name!r} cannot be loaded")
     """
+    _check_source(source, failure)
     import transformers
 
     settings = {} if gguf_file is None else {"gguf_file": gguf_file}
     precision = {} if dtype is None else {"dtype": dtype}
     try:
-        with quiet_loading() if quiet else nullcontext():
+        with quiet_loading() if quiet or not sys.stderr.isatty() else nullcontext():
             if model_class == SEQ2SEQ and not transformers.AutoConfig.from_pretrained(source).is_encoder_decoder:
                 raise LindaError(f"{source} is not an encoder-decoder; LINDA needs one (BART, Marian, T5 …)")
             model = getattr(transformers, model_class).from_pretrained(source, **precision, **settings)
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, **settings)
+            _check_loaded(model, tokenizer)
     except LindaError:
         raise
     except ImportError as error:  # Marian's own tokenizer is SentencePiece's; .gguf files have a reader of their own
-        reason = str(error).strip().splitlines()[0]
-        raise LindaError(f"{failure}: it needs more, pip install 'linda[{extra}]' ({reason})") from error
-    except (OSError, ValueError) as error:
-        raise LindaError(f"{failure} ({str(error).strip().splitlines()[0]}){way_out}") from error
+        raise LindaError(f"{failure}: it needs more, pip install 'linda[{extra}]' ({reason(error)})") from error
+    except Exception as error:  # `transformers` and `tokenizers` pass on whatever a damaged file leads to
+        raise LindaError(f"{failure} ({reason(error)}){way_out}") from error
     return model, tokenizer
+
+
+def _check_loaded(model: Any, tokenizer: Any) -> None:
+    """What `transformers` loads without a word, and fails on later."""
+    pieces = model.get_input_embeddings().num_embeddings
+    largest = max(tokenizer.get_vocab().values(), default=-1)
+    if not 0 <= largest < pieces:
+        raise ValueError(f"its tokenizer has ids up to {largest}, the model has {pieces} pieces")
+    window = tokenizer.model_max_length
+    if not isinstance(window, int | float) or not window >= 1:
+        raise ValueError(f"model_max_length of its tokenizer is {shortened(window)}")
+    for name, weight in model.named_parameters():
+        if not weight.isfinite().all():
+            raise ValueError(f"{name} holds numbers that are not finite")
+
+
+def _check_source(source: str | Path, failure: str) -> None:
+    """What a folder says of its model is checked before `transformers` builds it."""
+    folder = checked_path(source)
+    if not folder.is_dir() or not (folder / CONFIG_FILE).exists():
+        return
+    try:
+        settings = read_json_object(folder / CONFIG_FILE)
+        check_architecture(settings, str(folder / CONFIG_FILE))
+        check_fits_files(settings, folder)
+    except LindaError as error:
+        raise LindaError(f"{failure} ({error})") from error
 
 
 @contextmanager
@@ -129,5 +159,5 @@ def find_device(name: str = "auto") -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        raise LindaError(f"device {name!r} cannot be used here; give cpu, auto or one that is there") from error
+    except (RuntimeError, AssertionError, ValueError, TypeError, NotImplementedError) as error:
+        raise LindaError(f"device {shortened(name)} cannot be used here; give cpu, or auto") from error

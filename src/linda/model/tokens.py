@@ -9,9 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
-from linda.errors import LindaError
+from linda.errors import LindaError, reason, shortened
 from linda.model.checkpoint import TOKENIZER_FILE, load_tokenizer
 
 if TYPE_CHECKING:
@@ -29,16 +29,22 @@ class Tokens:
         self._tokenizer = tokenizer
 
     @classmethod
-    def from_folder(cls, folder: Path) -> Tokens:
-        """The tokenizer of a model folder."""
+    def from_folder(cls, folder: Path, vocabulary: int | None = None) -> Tokens:
+        """The tokenizer of a model folder. vocabulary: how many pieces its model has."""
         path = folder / TOKENIZER_FILE
-        if not path.is_file():
-            return cls(load_tokenizer(folder))
-        try:
-            return cls(Tokenizer.from_file(str(path)))
-        except Exception as error:  # `tokenizers` has no exception of its own for a damaged file
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise LindaError(f"{path}: the tokenizer cannot be loaded ({reason})") from error
+        tokens = cls(_tokenizer(path) if path.is_file() else load_tokenizer(folder))
+        if vocabulary is not None:
+            tokens.check_fits(vocabulary, folder)
+        return tokens
+
+    def check_fits(self, vocabulary: int, folder: Path) -> None:
+        """Whether every id that may come out is one of the model's."""
+        largest = max(self._tokenizer.get_vocab().values(), default=-1)
+        if not 0 <= largest < vocabulary:
+            raise LindaError(
+                f"{folder}: the tokenizer has ids up to {largest}, the model has {vocabulary} pieces; "
+                "fetch the model anew"
+            )
 
     @classmethod
     def of(cls, model: LindaModel) -> Tokens:
@@ -62,14 +68,17 @@ class Tokens:
         tokenizer = self._tokenizer
         if not isinstance(tokenizer, Tokenizer):
             return tuple(tokenizer(text, split_special_tokens=not masked, verbose=False)["input_ids"])
-        self._prepare(masked)
-        return tuple(tokenizer.encode(text).ids)
+        return tuple(self._encoded(text, masked).ids)
 
-    def _prepare(self, masked: bool) -> None:
-        """Said at every call: the file may say otherwise, and so may the model that shares this tokenizer."""
+    def _encoded(self, text: str, masked: bool) -> Encoding:
+        # Said at every call: the file may say otherwise, and so may the model that shares this tokenizer.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = not masked
+        try:
+            return self._tokenizer.encode(text)
+        except Exception as error:  # of a vocabulary that lacks even the piece for what is unknown
+            raise LindaError(f"the model's tokenizer cannot read {shortened(text)} ({reason(error)})") from error
 
     @cached_property
     def end(self) -> int:
@@ -93,8 +102,7 @@ class Tokens:
             for number, (start, end) in enumerate(pairwise([0, *ends])):
                 chunks[number] = [token for token in self.ids(text[start:end].strip()) if token not in markers]
             return chunks
-        self._prepare(masked=False)
-        encoding = tokenizer.encode(text)
+        encoding = self._encoded(text, masked=False)
         parts = zip(encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True)
         for token, (_, end), is_marker in parts:
             if not is_marker:
@@ -107,3 +115,10 @@ class Tokens:
         if not isinstance(tokenizer, Tokenizer):
             return tokenizer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return [tokenizer.decode(row, skip_special_tokens=True) for row in rows]
+
+
+def _tokenizer(path: Path) -> Tokenizer:
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # `tokenizers` has no exception of its own for a damaged file
+        raise LindaError(f"{path}: the tokenizer cannot be loaded ({reason(error)}); fetch it anew") from error

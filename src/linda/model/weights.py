@@ -6,6 +6,8 @@ linear layer, or the embedding of one piece. Vectors, which are few, and matrice
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_integer, reason
+from linda.files.paths import check_regular_file
 from linda.files.textio import atomic_path
 
 _METADATA = "linda"  # key of the file's metadata
@@ -51,7 +54,7 @@ def save_weights(state: dict[str, Tensor], path: Path, bits: int) -> None:
 
 def load_weights(path: Path, prefix: str = "") -> dict[str, Tensor]:
     """The state dict that `save_weights` was given, every weight in 32 bits; of it what begins with `prefix`."""
-    try:
+    with _damage(path):
         with safe_open(path, framework="pt") as file:
             content = json.loads((file.metadata() or {})[_METADATA])
             names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 (no dict, no iteration)
@@ -59,12 +62,33 @@ def load_weights(path: Path, prefix: str = "") -> dict[str, Tensor]:
         state = {name: _unpacked(name, stored) for name in stored if not name.endswith(_SCALE)}
         state |= {name: _sinusoids(*shape) for name, shape in content["sinusoids"].items() if name.startswith(prefix)}
         return state | {name: state[first] for name, first in content["shared"].items() if name.startswith(prefix)}
-    except FileNotFoundError as error:
-        raise LindaError(f"there is no file {path}") from error
+
+
+def stored_shapes(path: Path) -> dict[str, list[int]]:
+    """The shape of every weight, by its name. No weight is read."""
+    with _damage(path), safe_open(path, framework="pt") as file:
+        content = json.loads((file.metadata() or {})[_METADATA])
+        names = [name for name in file.keys() if not name.endswith(_SCALE)]  # noqa: SIM118 (no dict, no iteration)
+        shapes: dict[str, list[int]] = {name: list(file.get_slice(name).get_shape()) for name in names}
+        shapes |= {
+            name: [checked_integer(size, name, 1, _LARGEST_TABLE) for size in shape]
+            for name, shape in content["sinusoids"].items()
+        }
+        return shapes | {name: shapes[first] for name, first in content["shared"].items()}
+
+
+@contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    """Whatever a file of weights can have wrong is an error that names it."""
+    check_regular_file(path)
+    try:
+        yield
+    except LindaError as error:
+        raise LindaError(f"{path}: {error}") from error
     except (SafetensorError, OSError) as error:
-        raise LindaError(f"{path} is damaged, or no safetensors file ({error}); fetch it anew") from error
-    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise LindaError(f"{path} holds no weights that LINDA has written") from error
+        raise LindaError(f"{path} is damaged, or no safetensors file ({reason(error)}); fetch it anew") from error
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, RuntimeError, RecursionError) as error:
+        raise LindaError(f"{path} holds no weights that LINDA has written; fetch it anew") from error
 
 
 def _packed(name: str, tensor: Tensor, bits: int) -> dict[str, Tensor]:
@@ -90,8 +114,19 @@ def _half(name: str, tensor: Tensor) -> Tensor:
 def _unpacked(name: str, stored: dict[str, Tensor]) -> Tensor:
     tensor = stored[name]
     if name + _SCALE in stored:
-        return torch.mul(tensor, stored[name + _SCALE].float()[:, None])
-    return tensor.float() if tensor.is_floating_point() else tensor
+        scale = _finite(name, stored[name + _SCALE].float())
+        if tensor.ndim != 2 or scale.shape != tensor.shape[:1]:
+            raise ValueError(f"{name} and its scales do not fit")
+        return torch.mul(tensor, scale[:, None])
+    if tensor.dtype == torch.int8:
+        raise ValueError(f"{name} has no scales")
+    return _finite(name, tensor.float()) if tensor.is_floating_point() else tensor
+
+
+def _finite(name: str, tensor: Tensor) -> Tensor:
+    if not tensor.isfinite().all():
+        raise LindaError(f"{name} holds numbers that are not finite: the file is damaged, or its training diverged")
+    return tensor
 
 
 def _memory(tensor: Tensor) -> tuple[Any, ...]:

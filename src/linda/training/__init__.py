@@ -5,6 +5,7 @@ settings    all that decides what a run computes, and the presets
 corpus      sentences become masked, paired minibatches
 middle_batches  middles (`linda middles make`) become minibatches
 loop        the updates
+stopping    Ctrl-C and termination
 validation  does the model interpolate, on text it has not seen?
 runstate    settings, log and checkpoints on disk
 """

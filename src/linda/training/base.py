@@ -6,8 +6,6 @@ time goes) are cut away. The tokenizer becomes one `tokenizer.json` in which not
 """
 
 import itertools
-import json
-import pickle
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +15,11 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
-from linda.errors import LindaError
+from linda.errors import MOST_SEED, LindaError, checked_integer, reason, shortened
+from linda.files.folders import atomic_folder, check_replaceable
+from linda.files.jsonfile import read_json_object
+from linda.files.paths import checked_path
+from linda.model.architecture import check_architecture, check_fits_files
 from linda.training.corpus import read_sentences
 
 EOS, UNK, PAD, MASK = "</s>", "<unk>", "<pad>", "<mask>"
@@ -33,6 +35,8 @@ _NEVER_WRITTEN = -100.0  # added to a logit
 _SHARED = "model.shared.weight"
 _LOGITS_BIAS = "final_logits_bias"
 _TIED = (_SHARED, _LOGITS_BIAS, "lm_head.weight")
+
+_KIND = "base that may be replaced"
 
 Pieces = dict[str, float]  # piece, its word boundary written as a space → log-probability
 
@@ -53,23 +57,34 @@ def cut_base(
     `lines` sentences are counted. `seed` sets the embeddings that the Marian model does not have.
     """
     for name in ("config.json", "vocab.json", "target.spm", "pytorch_model.bin"):
-        if not (marian / name).is_file():
+        if not (checked_path(marian) / name).is_file():
             raise LindaError(f"{marian} has no {name}: give the folder of a Marian model that writes English")
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise LindaError(f"{output} exists already: remove it, or give another --output")
-    settings = _read_json(marian / "config.json")
+    check_replaceable(output, _KIND, lambda folder: False)
+    checked_integer(lines, "lines", 1, 10**9)
+    checked_integer(seed, "seed", 0, MOST_SEED)
+    settings = read_json_object(marian / "config.json")
+    check_architecture(settings, str(marian / "config.json"))
     _check_layers(decoder_layers, settings, marian)
-    rows = {piece.replace("▁", " "): row for piece, row in _read_json(marian / "vocab.json").items()}
+    rows = _read_vocabulary(marian / "vocab.json", settings["vocab_size"])
     available = _available_pieces(marian / "target.spm", rows)
     room = pieces - len(SPECIALS) - len(BYTES)
     if not 0 < room <= len(available):
         least = len(SPECIALS) + len(BYTES) + 1
         raise LindaError(f"--pieces {pieces}: {marian} offers from {least} to {least - 1 + len(available)} pieces")
 
+    for path in corpus:
+        if next(read_sentences(str(path)), None) is None:
+            raise LindaError(f"{path} holds no sentence; give a file with one on each line")
     sentences = (itertools.islice(read_sentences(str(path)), lines) for path in corpus)
     kept = most_used(available, itertools.chain.from_iterable(sentences), room)
     weights = _read_weights(marian / "pytorch_model.bin")
-    state = _cut_weights(weights, [rows[piece] for piece in (EOS, UNK, PAD, *kept)], decoder_layers, seed)
+    check_fits_files(settings, marian)
+    try:
+        state = _cut_weights(weights, [rows[piece] for piece in (EOS, UNK, PAD, *kept)], decoder_layers, seed)
+    except (IndexError, KeyError, RuntimeError, AttributeError) as error:
+        raise LindaError(f"{marian}: weights and vocabulary do not fit ({reason(error)}); fetch it anew") from error
     _save(build_tokenizer(kept), _cut_settings(settings, pieces, len(decoder_layers)), state, marian, output)
 
 
@@ -132,8 +147,8 @@ def _available_pieces(path: Path, rows: dict[str, int]) -> Pieces:
         raise LindaError("cutting a base needs sentencepiece: pip install 'linda[base]'") from error
     try:
         model = SentencePieceProcessor(model_file=str(path))
-    except (OSError, RuntimeError) as error:
-        raise LindaError(f"{path} is not a SentencePiece model") from error
+    except (OSError, RuntimeError, ValueError) as error:
+        raise LindaError(f"{path} is not a SentencePiece model; fetch it anew") from error
     normal = [i for i in range(len(model)) if not (model.is_control(i) or model.is_unknown(i))]
     scores = {model.id_to_piece(i).replace("▁", " "): model.get_score(i) for i in normal}
     available = {piece: score for piece, score in scores.items() if piece in rows}
@@ -190,8 +205,11 @@ def _cut_settings(settings: Mapping[str, Any], pieces: int, decoder_layers: int)
 def _save(tokenizer: Tokenizer, settings: dict[str, Any], state: dict[str, Tensor], marian: Path, output: Path) -> None:
     from transformers import MarianConfig, MarianMTModel, PreTrainedTokenizerFast
 
-    config = MarianConfig.from_dict(settings)
-    model = MarianMTModel(config)
+    try:
+        config = MarianConfig.from_dict(settings)
+        model = MarianMTModel(config)
+    except Exception as error:  # wrong values fail wherever they are first used
+        raise LindaError(f"{marian / 'config.json'} describes no Marian model ({reason(error)})") from error
     try:
         missing, unexpected = model.load_state_dict(state, strict=False)
     except RuntimeError as error:
@@ -209,10 +227,9 @@ def _save(tokenizer: Tokenizer, settings: dict[str, Any], state: dict[str, Tenso
         model_max_length=config.max_position_embeddings,
         clean_up_tokenization_spaces=False,
     )
-    part = output.with_name(output.name + ".part")
-    fast.save_pretrained(part)
-    model.save_pretrained(part)
-    part.replace(output)
+    with atomic_folder(output, _KIND, lambda folder: False) as part:
+        fast.save_pretrained(part)
+        model.save_pretrained(part)
 
 
 def _check_layers(layers: Sequence[int], settings: Mapping[str, Any], marian: Path) -> None:
@@ -224,21 +241,27 @@ def _check_layers(layers: Sequence[int], settings: Mapping[str, Any], marian: Pa
         raise LindaError(f"--decoder-layers {given}: give different numbers from 0 to {available - 1}")
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise LindaError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise LindaError(f"{path} is not a JSON object")
-    return content
+def _read_vocabulary(path: Path, size: int) -> dict[str, int]:
+    """The row of each piece, its word boundary written as a space."""
+    rows = read_json_object(path)
+    for piece, row in rows.items():
+        if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < size:
+            raise LindaError(
+                f"{path}: the piece {shortened(piece)} has the row {shortened(row)}; give one below {size}"
+            )
+    for piece in (EOS, UNK, PAD):
+        if piece not in rows:
+            raise LindaError(f"{path} has no piece {piece!r}: it is not the vocabulary of a Marian model")
+    return {piece.replace("▁", " "): row for piece, row in rows.items()}
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
     try:
         weights: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        raise LindaError(f"{path} is damaged, or holds more than weights") from error
+    except Exception as error:  # a damaged pickle fails in any way that Python knows
+        raise LindaError(f"{path} is damaged, or holds more than weights ({reason(error)}); fetch it anew") from error
+    if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
+        raise LindaError(f"{path} holds more than weights; fetch it anew")
     if _SHARED not in weights or _LOGITS_BIAS not in weights:
         raise LindaError(f"{path} has no {_SHARED}: only models with one joint vocabulary can be cut")
     return weights

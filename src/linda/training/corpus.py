@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_text, reason
 from linda.files.textio import open_text
 from linda.model.batching import padded
 from linda.model.loss import IGNORED, draw_alpha
@@ -53,19 +53,26 @@ class Corpus:
         """`FILE` is a main source; `FILE=0.25` is mixed in, a quarter of all sentences coming from it."""
         corpus = cls([])
         for source in sources:
-            name, equals, share = source.rpartition("=")
-            if not equals:
-                corpus.main.append(source)
-                continue
-            try:
-                corpus.mixed_in[name] = float(share)
-            except ValueError:
-                raise LindaError(f"corpus {source!r}: the share after '=' must be a number, got {share!r}") from None
+            name, share = _name_and_share(source)
+            if share is None:
+                corpus.main.append(name)
+            elif name in corpus.mixed_in:
+                raise LindaError(f"corpus {source!r}: {name!r} has a share already; give each file once")
+            else:
+                corpus.mixed_in[name] = share
         if not corpus.main:
             raise LindaError("a corpus needs at least one file without a share")
-        if any(share <= 0 for share in corpus.mixed_in.values()) or sum(corpus.mixed_in.values()) >= 1:
-            raise LindaError("the shares of mixed-in files must be above 0 and sum to less than 1")
+        shares = list(corpus.mixed_in.values())
+        if not all(0 < share < 1 for share in shares) or sum(shares) >= 1:
+            listed = ", ".join(f"{share:g}" for share in shares)
+            raise LindaError(f"the shares of mixed-in files are {listed}; each must be above 0, their sum below 1")
         return corpus
+
+    def check_readable(self) -> None:
+        """Every source has a sentence: a wrong name is told before the work begins, not at the end of an epoch."""
+        for name in (*self.main, *self.mixed_in):
+            if next(read_sentences(name), None) is None:
+                raise LindaError(f"{name} holds no sentence; give a file with one on each line")
 
     def hold_out(self, count: int) -> list[str]:
         """Takes the first sentences of the main files away from training."""
@@ -75,15 +82,21 @@ class Corpus:
     def _main_sentences(self) -> Iterator[str]:
         return itertools.chain.from_iterable(map(read_sentences, self.main))
 
-    def epoch(self, seed: int, epoch: int) -> Iterator[str]:
-        """Every sentence of the main files once, those of the others strewn among them."""
+    def epochs(self, seed: int) -> Iterator[Iterator[str]]:
+        """Epochs without end: in each, every sentence of the main files once, those of the others strewn among them.
+
+        Each epoch goes on with the other files where the one before it stopped, so that all of them is read.
+        """
+        others = [_endless(name) for name in self.mixed_in]
+        for epoch in itertools.count():
+            yield self._epoch(others, random_stream("draw", seed, epoch))
+
+    def _epoch(self, others: list[Iterator[str]], rng: Rng) -> Iterator[str]:
         main = itertools.islice(self._main_sentences(), self.held_out, None)
-        if not self.mixed_in:
+        if not others:
             yield from main
             return
-        others = [_endless(name) for name in self.mixed_in]
         bounds = np.cumsum(list(self.mixed_in.values()))
-        rng = random_stream("draw", seed, epoch)
         while True:
             source = int(np.searchsorted(bounds, rng.random(), side="right"))
             try:
@@ -92,14 +105,24 @@ class Corpus:
                 return
 
 
+def _name_and_share(source: str) -> tuple[str, float | None]:
+    """`FILE=0.25` is a file and its share; a file whose own name has an equals sign (`lang=en.txt`) has none."""
+    name, equals, share = source.rpartition("=")
+    try:
+        return (name, float(share)) if equals and name else (source, None)
+    except ValueError:
+        return source, None
+
+
 def read_sentences(name: str) -> Iterator[str]:
+    """The sentences of a file or (`hub:NAME`) of a data set on the hub, one after the other."""
     if name.startswith("hub:"):
         yield from _hub_sentences(name.removeprefix("hub:"))
         return
     suffixes = Path(name).suffixes
     if table := {".csv", ".tsv", ".parquet"} & set(suffixes):
         raise LindaError(f"{name}: {table.pop()} is a table; give plain lines (.txt), or .jsonl with a field 'text'")
-    is_json = ".jsonl" in suffixes
+    is_json = bool({".jsonl", ".ndjson"} & set(suffixes))
     with open_text(name) as lines:
         for number, line in enumerate(lines, start=1):
             text = _json_text(line, name, number) if is_json else line.rpartition("\t")[2]
@@ -108,10 +131,15 @@ def read_sentences(name: str) -> Iterator[str]:
 
 
 def _json_text(line: str, name: str, number: int) -> str:
+    if not line.strip():
+        return ""
     try:
-        return str(json.loads(line)["text"]) if line.strip() else ""
-    except (json.JSONDecodeError, KeyError, TypeError):
-        raise LindaError(f"{name}, line {number}: not a JSON object with a field 'text'") from None
+        text = json.loads(line)["text"]
+        if not isinstance(text, str):
+            raise TypeError
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise LindaError(f"{name}, line {number}: not a JSON object with a text in its field 'text'") from None
+    return checked_text(text, f"{name}, line {number}: 'text'") if text.strip() else ""
 
 
 def _hub_sentences(name: str) -> Iterator[str]:
@@ -119,8 +147,8 @@ def _hub_sentences(name: str) -> Iterator[str]:
 
     try:
         rows = load_dataset(name, split="train", streaming=True)
-    except Exception as error:
-        raise LindaError(f"data set {name!r} cannot be read: {str(error).splitlines()[0]}") from error
+    except Exception as error:  # the hub, the network and the data set's files each fail in their own way
+        raise LindaError(f"the data set {name!r} cannot be read ({reason(error)}); give a file") from error
     for row in rows:
         if text := str(row.get("text", "")).strip():
             yield text
@@ -139,10 +167,16 @@ def _endless(name: str) -> Iterator[str]:
 
 
 def mask_words(text: str, probability: float, mask_token: str, rng: Rng) -> str:
-    """§3.3: each whitespace word becomes the mask token with the given probability, independently."""
-    words = text.split(" ")
-    masked = rng.random(len(words)) < probability
-    return " ".join(mask_token if is_masked else word for word, is_masked in zip(words, masked, strict=True))
+    """§3.3: each whitespace word becomes the mask token with the given probability, independently.
+
+    What stands between words stays as it is.
+    """
+    parts = re.split(r"(\s+)", text)  # words and gaps in turn; a gap at an end leaves an empty word there
+    words = [place for place in range(0, len(parts), 2) if parts[place]]
+    for place, is_masked in zip(words, rng.random(len(words)) < probability, strict=True):
+        if is_masked:
+            parts[place] = mask_token
+    return "".join(parts)
 
 
 # Emoji, CJK, kana, Cyrillic, Greek, arrows and mathematics, ASCII's symbols.
@@ -251,9 +285,8 @@ class PairSampler:
     def batches(self, first_step: int = 0) -> Iterator[tuple[int, PairBatch]]:
         """(step, minibatch) without end, beginning at any step without making those before it."""
         step = 0
-        for epoch in itertools.count():
+        for epoch, sentences in enumerate(self.corpus.epochs(self.seed)):
             start_of_epoch = step
-            sentences = self.corpus.epoch(self.seed, epoch)
             for number in itertools.count():
                 window = list(itertools.islice(sentences, self.window))
                 if not window:

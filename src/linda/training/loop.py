@@ -9,13 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -23,29 +22,61 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from linda.errors import LindaError
+from linda.engines import choose
+from linda.errors import LindaError, reason
+from linda.interpolation import Interpolator
+from linda.interpolation.calibration import calibrate
+from linda.measures.pairs import draw_pairs
 from linda.model import LindaModel
-from linda.model.checkpoint import check_can_save
+from linda.model.checkpoint import check_can_save, model_folder
 from linda.model.pretrained import ModelKind, kind_of_model
 from linda.training.corpus import Corpus, PairBatch, PairSampler, Tokenizer, read_sentences
 from linda.training.middle_batches import MiddleBatch, MiddlePair, MiddleSampler, read_middles, shard_files
 from linda.training.runstate import RunFolder
 from linda.training.settings import TrainingSettings, learning_rate
+from linda.training.stopping import any_process, stop_requests
 from linda.training.validation import validate, validate_middles
 
 _VALIDATION_SENTENCES = 256  # half of them first texts, half second ones
 _VALIDATION_MIDDLES = 128  # pairs
 
 
-def train(settings: TrainingSettings, output: Path, *, resume: bool = False, tensorboard: bool = False) -> LindaModel:
-    """Trains until `settings.steps` and writes the model's folder. Ctrl-C saves a checkpoint and raises Interrupted."""
+def train(
+    settings: TrainingSettings,
+    output: Path,
+    *,
+    resume: bool = False,
+    tensorboard: bool = False,
+    calibration: bool = True,
+    engine: str = "auto",
+) -> LindaModel:
+    """Trains until `settings.steps`, calibrates and writes the model's folder.
+
+    Ctrl-C saves a checkpoint and raises Interrupted.
+
+    Args:
+        settings: all that decides what the run computes.
+        output: the folder of the model; the run itself is kept in `OUTPUT.training`.
+        resume: go on from the last checkpoint.
+        tensorboard: log for TensorBoard too.
+        calibration: fit the map from the ratio asked for to the ratio mixed, on the held-out sentences.
+        engine: what computes the model while it is calibrated.
+
+    Returns:
+        The trained model, as it lies in the folder.
+
+    Example:
+        >>> train(TrainingSettings(corpus=("sentences.txt",), base="my-base", steps=1000), Path("my-model"))
+    """
     from accelerate import Accelerator
-    from accelerate.utils import DistributedDataParallelKwargs, set_seed
+    from accelerate.utils import DistributedDataParallelKwargs
 
     check_can_save(output)
     corpus = Corpus.parse(settings.corpus) if settings.corpus or not settings.middles else None
+    if corpus is not None:
+        corpus.check_readable()
     held_out = held_out_sentences(settings, corpus)
-    middles, held_out_middles = _split_middles(settings)
+    data = _Data(corpus, held_out, *_split_middles(settings))
 
     # Accelerate takes several processes on a CPU for one another's strangers unless it is told where they run.
     on_cpu = "LOCAL_RANK" in os.environ and not torch.accelerator.is_available()
@@ -59,12 +90,54 @@ def train(settings: TrainingSettings, output: Path, *, resume: bool = False, ten
     run = RunFolder(output)
     if is_main:
         run.check(resume)
-    set_seed(settings.seed)  # of this process: the base's new rows, if it has any
-    model = run.load_model() if run.last_step else start_model(settings)
+    with _own_randomness([settings.seed]):  # of the base's new rows, if it has any
+        model = run.load_model() if run.last_step else start_model(settings)
+    positions = model.config.base.get("max_position_embeddings")
+    if positions is not None and settings.max_length > positions:
+        raise LindaError(f"max_length is {settings.max_length}, but the base reads {positions} tokens; lower it")
+    if calibration:
+        choose(engine, model.config.base, model.device)  # whether it can run here is told before hours of work
     if is_main:
         run.begin(asdict(settings))  # now that nothing can be wrong with the base
     accelerator.wait_for_everyone()
+    try:
+        _make_updates(settings, accelerator, run, model, data, tensorboard=tensorboard)
+    except LindaError:
+        if is_main:
+            run.remove_if_without_checkpoint()
+        raise
+    model.eval()
+    if is_main:
+        model.save_pretrained(output)
+        if calibration and len(set(held_out)) >= 2:
+            pairs = draw_pairs(held_out, len(held_out) // 2, settings.seed)
+            calibrate(Interpolator.of(model, engine), output, pairs, progress=sys.stderr.isatty())
+    accelerator.wait_for_everyone()
+    accelerator.end_training()
+    return model
 
+
+@dataclass(frozen=True)
+class _Data:
+    """What a run trains and validates on."""
+
+    corpus: Corpus | None
+    held_out: list[str]
+    middles: list[Path]
+    held_out_middles: list[MiddlePair]
+
+
+def _make_updates(
+    settings: TrainingSettings,
+    accelerator: Any,
+    run: RunFolder,
+    model: LindaModel,
+    data: _Data,
+    *,
+    tensorboard: bool,
+) -> None:
+    """Brings the model from the last checkpoint, if there is one, to the last step."""
+    is_main = accelerator.is_main_process
     _apply(settings, model)
     weights = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
@@ -72,7 +145,7 @@ def train(settings: TrainingSettings, output: Path, *, resume: bool = False, ten
         run.load_optimizer(model, optimizer)
     parallel, optimizer = accelerator.prepare(model, optimizer)
 
-    minibatches = _minibatches(model, corpus, middles, settings, run.last_step * settings.accumulate, accelerator)
+    minibatches = _minibatches(model, data, settings, run.last_step * settings.accumulate, accelerator)
     bar = tqdm(
         total=settings.steps,
         initial=run.last_step,
@@ -81,9 +154,9 @@ def train(settings: TrainingSettings, output: Path, *, resume: bool = False, ten
         dynamic_ncols=True,
     )
     log = run.log(tensorboard) if is_main else None
-    with _stop_requests() as stop, bar:
+    with stop_requests() as stop, bar:
         step = run.last_step
-        while step < settings.steps and not _any_process(accelerator, stop.asked):
+        while step < settings.steps and not any_process(accelerator, stop.asked):
             started = time.monotonic()
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(step, settings)
@@ -101,21 +174,15 @@ def train(settings: TrainingSettings, output: Path, *, resume: bool = False, ten
                 )
                 bar.update()
                 if step % settings.validate_every == 0 or is_last:
-                    figures = validate(model, held_out) if held_out else {}
-                    if held_out_middles:
-                        figures |= validate_middles(model, held_out_middles)
+                    figures = validate(model, data.held_out) if data.held_out else {}
+                    if data.held_out_middles:
+                        figures |= validate_middles(model, data.held_out_middles)
                     log.write({"step": step, "validation": figures})
             if step % settings.checkpoint_every == 0 or is_last:
                 _checkpoint(accelerator, run, model, optimizer, step)
         if step < settings.steps:
             _checkpoint(accelerator, run, model, optimizer, step)
-            raise Interrupted(output, step)
-    model.eval()
-    if is_main:
-        model.save_pretrained(output)
-    accelerator.wait_for_everyone()
-    accelerator.end_training()
-    return model
+            raise Interrupted(run.output, step)
 
 
 class Interrupted(LindaError):
@@ -126,9 +193,10 @@ class Interrupted(LindaError):
 
 
 def start_model(settings: TrainingSettings) -> LindaModel:
-    """A new model around `settings.base`, or the base itself where it is a LINDA model already."""
+    """A new model around `settings.base`, or the base itself where it is a LINDA model already; by default the embedded
+    one."""
     if not settings.base:
-        raise LindaError("this preset has no base; name one with --base (a folder or a name on the hub)")
+        return LindaModel.from_pretrained(model_folder(None))
     if kind_of_model(settings.base) == ModelKind.LINDA:
         return LindaModel.from_pretrained(settings.base)
     return LindaModel.from_seq2seq(settings.base)
@@ -160,14 +228,10 @@ def _split_middles(settings: TrainingSettings) -> tuple[list[Path], list[MiddleP
 
 
 def _minibatches(
-    model: LindaModel,
-    corpus: Corpus | None,
-    middles: list[Path],
-    settings: TrainingSettings,
-    first_step: int,
-    accelerator: Any,
+    model: LindaModel, data: _Data, settings: TrainingSettings, first_step: int, accelerator: Any
 ) -> Iterator[PairBatch | MiddleBatch]:
     """Pairs of the corpus, middles, or both in turn by `pair_share`; the same whatever step they begin at."""
+    corpus, middles = data.corpus, data.middles
     rank, ranks = accelerator.process_index, accelerator.num_processes
     share = 0.0 if corpus is None else settings.pair_share if middles else 1.0
 
@@ -239,10 +303,14 @@ def pair_sampler(
 
 def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
     """The settings an unfinished run was begun with; only its length may be changed."""
-    stored = RunFolder(output).settings()
-    lists = {name: tuple(stored.get(name, ())) for name in ("corpus", "middles")}
-    settings = TrainingSettings(**stored | lists)
-    return replace(settings, steps=steps) if steps else settings
+    run = RunFolder(output)
+    stored = run.settings()
+    try:
+        lists = {name: tuple(stored.get(name, ())) for name in ("corpus", "middles")}
+        settings = TrainingSettings(**stored | lists)
+    except (KeyError, TypeError, LindaError) as error:
+        raise LindaError(f"{run.settings_file} is damaged ({reason(error)}); begin the run anew") from error
+    return settings if steps is None else replace(settings, steps=steps)
 
 
 def _apply(settings: TrainingSettings, model: LindaModel) -> None:
@@ -316,30 +384,3 @@ def _own_randomness(key: list[int]) -> Iterator[None]:
 
 def _seed_of(key: list[int]) -> int:
     return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0])
-
-
-class _Stop:
-    asked = False
-
-
-@contextmanager
-def _stop_requests() -> Iterator[_Stop]:
-    """Ctrl-C and termination end the run after the update that is under way."""
-    stop = _Stop()
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        stop.asked = True
-
-    before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _any_process(accelerator: Any, asked: bool) -> bool:
-    """All processes must leave the loop together, whichever of them was asked to."""
-    if accelerator.num_processes == 1:
-        return asked
-    return bool(accelerator.reduce(torch.tensor(float(asked), device=accelerator.device)).item())

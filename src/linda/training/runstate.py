@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from linda.errors import LindaError
-from linda.files.textio import atomic_writer
+from linda.errors import LindaError, reason
+from linda.files.jsonfile import read_json_object
+from linda.files.paths import check_regular_file, checked_path
+from linda.files.textio import atomic_writer, writing
 from linda.model import LindaModel
 
+LOG_FILE = "log.jsonl"
 _KEPT = 2  # checkpoints; the older ones make room
 
 
@@ -23,9 +28,12 @@ class RunFolder:
     def __init__(self, output: Path) -> None:
         self.output = output
         self.folder = output.with_name(output.name + ".training")
+        self.settings_file = self.folder / "settings.json"
 
     def check(self, resume: bool) -> None:
         """Whether a run can begin here, or go on."""
+        if checked_path(self.folder).exists() and not self.folder.is_dir():
+            raise LindaError(f"{self.folder} is there and is no folder of a run; give another --output")
         is_there = self.folder.exists() and any(self.folder.iterdir())
         if resume and not self.last_step:
             first = "remove the folder and " if is_there else ""
@@ -35,16 +43,23 @@ class RunFolder:
             raise LindaError(f"{self.folder} holds an earlier run; {go_on}remove the folder")
 
     def begin(self, settings: dict[str, Any]) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with atomic_writer(self.folder / "settings.json") as file:
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        with atomic_writer(self.settings_file) as file:
             file.write(json.dumps(settings, indent=2) + "\n")
 
+    def remove_if_without_checkpoint(self) -> None:
+        """A run that failed before its first checkpoint leaves nothing that could be gone on with."""
+        if not self.last_step:
+            for name in (self.settings_file.name, LOG_FILE):
+                (self.folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # something else is in it: TensorBoard's files
+                self.folder.rmdir()
+
     def settings(self) -> dict[str, Any]:
-        try:
-            stored: dict[str, Any] = json.loads((self.folder / "settings.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise LindaError(f"{self.folder} holds no run to resume; run without --resume") from None
-        return stored
+        if not checked_path(self.settings_file).exists():
+            raise LindaError(f"{self.folder} holds no run to resume; run without --resume")
+        return read_json_object(self.settings_file)
 
     @property
     def last_step(self) -> int:
@@ -52,7 +67,7 @@ class RunFolder:
         return max((int(path.name.removeprefix("step-")) for path in self._checkpoints()), default=0)
 
     def _checkpoints(self) -> list[Path]:
-        return sorted(path for path in self.folder.glob("step-*") if path.name[5:].isdigit())
+        return sorted(path for path in self.folder.glob("step-*") if re.fullmatch("[0-9]{1,18}", path.name[5:]))
 
     def _checkpoint(self, step: int) -> Path:
         return self.folder / f"step-{step:07d}"
@@ -75,13 +90,21 @@ class RunFolder:
         return LindaModel.from_pretrained(self._checkpoint(self.last_step) / "model")
 
     def load_optimizer(self, model: LindaModel, optimizer: torch.optim.Optimizer) -> None:
+        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        moments = load_file(self._checkpoint(self.last_step) / "optimizer.safetensors")
-        for name, parameter in _trained(model):
-            if f"step.{name}" in moments:  # not of a weight that no minibatch has used yet
-                keys = ("step", "exp_avg", "exp_avg_sq")
-                optimizer.state[parameter] = {key: moments[f"{key}.{name}"] for key in keys}
+        path = check_regular_file(self._checkpoint(self.last_step) / "optimizer.safetensors")
+        try:
+            moments = load_file(path)
+            for name, parameter in _trained(model):
+                if f"step.{name}" not in moments:  # of a weight that no minibatch has used yet
+                    continue
+                state = {key: moments[f"{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq")}
+                if any(state[key].shape != parameter.shape for key in ("exp_avg", "exp_avg_sq")):
+                    raise KeyError(name)
+                optimizer.state[parameter] = state
+        except (SafetensorError, OSError, KeyError) as error:
+            raise LindaError(f"{path} is damaged ({reason(error)}); begin the run anew") from error
 
     def log(self, tensorboard: bool = False) -> TrainingLog:
         return TrainingLog(self.folder, self.last_step, tensorboard)
@@ -91,10 +114,10 @@ class TrainingLog:
     """`log.jsonl`: one JSON object a line, `step` in each. What a stopped run wrote past its checkpoint is dropped."""
 
     def __init__(self, folder: Path, last_step: int, tensorboard: bool = False) -> None:
-        path = folder / "log.jsonl"
+        path = folder / LOG_FILE
         kept = []
         if path.exists():
-            lines = path.read_text(encoding="utf-8").splitlines()
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
             kept = [line for line in lines if _step_of(line) <= last_step]
         with atomic_writer(path) as file:
             file.writelines(line + "\n" for line in kept)
@@ -121,7 +144,7 @@ def _board(folder: Path) -> Any:
 def _step_of(line: str) -> int:
     try:
         return int(json.loads(line)["step"])
-    except (json.JSONDecodeError, KeyError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return 2**63  # the last line of a killed run may be cut off
 
 

@@ -6,7 +6,31 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from linda.config import LindaConfig
-from linda.errors import LindaError
+from linda.errors import MOST_SEED, LindaError, checked_integer, checked_number, shortened
+
+# The least and the largest value that makes sense.
+_INTEGERS = {
+    "hold_out": (0, 10**6),
+    "steps": (1, 10**9),
+    "pairs": (1, 10**5),
+    "accumulate": (1, 10**5),
+    "warmup": (0, 10**9),
+    "window": (2, 10**9),
+    "seed": (0, MOST_SEED),
+    "validate_every": (1, 10**9),
+    "checkpoint_every": (1, 10**9),
+}
+_NUMBERS = {
+    "learning_rate": (0, 1),
+    "decay": (0, 1),
+    "weight_decay": (0, 1),
+    "clip": (0, 10**6),
+    "dropout": (0, 1),
+    "restyled": (0, 1),
+    "pair_share": (0, 1),
+    "ends": (0, 1),
+    "middle": (0, 1000),
+}
 
 
 @dataclass(frozen=True)
@@ -47,17 +71,26 @@ class TrainingSettings:
     checkpoint_every: int = 500
 
     def __post_init__(self) -> None:
-        for name in ("steps", "pairs", "accumulate", "window", "validate_every", "checkpoint_every"):
-            if getattr(self, name) < 1:
-                raise LindaError(f"{name} is {getattr(self, name)}; it must be 1 or more")
+        for name, (least, most) in _INTEGERS.items():
+            checked_integer(getattr(self, name), name, least, most)
+        for name, (lowest, highest) in _NUMBERS.items():
+            if getattr(self, name) is not None or name != "dropout":
+                checked_number(getattr(self, name), name, lowest, highest)
         for name in ("learning_rate", "middle"):
             if not getattr(self, name) > 0:
                 raise LindaError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("decay", "restyled", "pair_share", "ends"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise LindaError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
+        if self.dropout == 1:
+            raise LindaError("dropout is 1, which leaves nothing; it must be below 1")
+        if not isinstance(self.base, str):
+            raise LindaError(f"base is {shortened(self.base)}; it must be a folder or a name on the hub")
+        if self.validation is not None and not isinstance(self.validation, str):
+            raise LindaError(f"validation is {shortened(self.validation)}; it must be the name of a file")
+        for name in ("corpus", "middles"):
+            sources = getattr(self, name)
+            if isinstance(sources, str) or not all(isinstance(source, str) for source in sources):
+                raise LindaError(f"{name} is {shortened(sources)}; it must be a list of files")
         if self.precision not in {"auto", "no", "bf16", "fp16"}:
-            raise LindaError(f"precision is {self.precision!r}; it must be auto, no, bf16 or fp16")
+            raise LindaError(f"precision is {shortened(self.precision)}; it must be auto, no, bf16 or fp16")
         if self.middles and self.mixing != "attention":
             raise LindaError("middles are learnt by mixing attention: give --mixing attention")
         LindaConfig(base={}, **self.of_the_model())  # which checks them, before hours of work
@@ -72,7 +105,7 @@ PRESETS = {
     "paper": TrainingSettings(),
     # The embedded model's: a small base, large minibatches, a high rate, and text unlike Wikipedia.
     "small": TrainingSettings(
-        base="",
+        base="",  # the embedded model
         steps=20_000,
         pairs=32,
         learning_rate=3e-4,

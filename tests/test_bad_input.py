@@ -1,0 +1,109 @@
+"""What users get wrong with `linda augment`: told in one line, with every file of theirs as it was."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from linda.augmentation import Augmenter
+from linda.augmentation.file_pipeline import augment_file
+from linda.augmentation.texts import TextRequest, write_in_processes
+from linda.errors import LindaError
+
+
+class _CannotBeSent(Exception):
+    """As those of libraries that are not written in Python: it fails when it is read again."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+def _broken_writer() -> Any:
+    def write(tasks: Any) -> Any:
+        raise _CannotBeSent("this", "that")
+
+    return write
+
+
+def test_an_error_in_a_worker_that_cannot_be_sent_ends_the_run() -> None:
+    request = TextRequest(("the cat",), ("a dog",), 0.5, 0)
+    with pytest.raises(RuntimeError, match="this and that"), write_in_processes(_broken_writer, 2) as write_all:
+        list(write_all([[request]] * 4))
+
+
+@pytest.mark.parametrize("name", ["out.csv.part", "out.csv.journal", "out.csv.labels.json", ".out.csv.linda-journal"])
+def test_a_file_of_the_users_is_left_alone_even_as_the_input(tmp_path: Path, name: str) -> None:
+    source = tmp_path / name
+    source.write_text("text,label\nthe cat sat,a\na dog ran,a\nwho is it,b\nwhere is it,b\n")
+    before = source.read_bytes()
+    if name in ("out.csv.part", "out.csv.journal"):
+        augment_file(Augmenter(method="eda"), source, tmp_path / "out.csv", source_format="csv")
+        assert {path.name for path in tmp_path.iterdir()} == {name, "out.csv", "out.csv.labels.json"}
+    else:
+        with pytest.raises(LindaError, match=re.escape(name)):
+            augment_file(Augmenter(method="eda"), source, tmp_path / "out.csv", source_format="csv")
+        assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert source.read_bytes() == before
+
+
+def test_a_folder_of_the_users_is_no_journal(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("text,label\nthe cat sat,a\na dog ran,a\n")
+    mine = tmp_path / ".out.csv.linda-journal"
+    mine.mkdir()
+    (mine / "run.json").write_text("mine")
+    with pytest.raises(LindaError, match="is not the journal of a run"):
+        augment_file(Augmenter(method="eda"), tmp_path / "in.csv", tmp_path / "out.csv")
+    assert (mine / "run.json").read_text() == "mine"
+
+
+def test_a_range_of_classes_and_a_seed_of_numpy(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("text,label\nthe cat sat,0\na dog ran,0\nwho is it,1\nwhere is it,1\n")
+    augmenter = Augmenter(method="eda", classes=range(3), seed=np.int64(3), per_row=np.int64(1))
+    augment_file(augmenter, tmp_path / "in.csv", tmp_path / "out.csv")
+    assert json.loads((tmp_path / "out.csv.labels.json").read_text())["label_names"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ({"text": "a b", "label": 2**70}, "beyond 64 bits"),
+        ({"text": "a b", "label": "\ud800"}, "half a character"),
+        ({"text": "a b", "label": "x", "\ud800": 1}, "half a character"),
+    ],
+)
+def test_labels_and_keys_that_no_file_can_hold(tmp_path: Path, line: dict[str, Any], wanted: str) -> None:
+    (tmp_path / "in.jsonl").write_text(json.dumps(line) + "\n" + json.dumps(line) + "\n")
+    with pytest.raises(LindaError, match=wanted):
+        augment_file(Augmenter(method="eda"), tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_string_views_of_parquet_are_texts(tmp_path: Path) -> None:
+    columns = {"text": ["the cat sat", "a dog ran", "who is it"], "label": ["a", "a", "a"]}
+    views = pa.table({name: pa.array(values, pa.string_view()) for name, values in columns.items()})
+    pq.write_table(views, tmp_path / "in.parquet")
+    augment_file(Augmenter(method="eda", only_new=False), tmp_path / "in.parquet", tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet").column("text").to_pylist()[:3] == columns["text"]
+
+
+def test_damaged_pages_of_parquet_are_told(tmp_path: Path) -> None:
+    rows = pa.table({"text": [f"the cat {number} sat" for number in range(3000)], "label": ["a"] * 3000})
+    pq.write_table(rows, tmp_path / "in.parquet", compression="snappy", use_dictionary=False)
+    content = bytearray((tmp_path / "in.parquet").read_bytes())
+    content[200:2000] = bytes(1800)
+    (tmp_path / "in.parquet").write_bytes(content)
+    with pytest.raises(LindaError, match=r"in\.parquet is damaged"):
+        augment_file(Augmenter(method="eda"), tmp_path / "in.parquet", tmp_path / "out.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+@pytest.mark.parametrize("settings", [{"per_row": 10**9}, {"total": 10**9}, {"per_row": 2**70}, {"total": 2**70}])
+def test_more_rows_than_a_plan_can_have(tmp_path: Path, settings: dict[str, int]) -> None:
+    (tmp_path / "in.csv").write_text("text,label\nthe cat sat,a\na dog ran,a\n")
+    with pytest.raises(LindaError, match=next(iter(settings))):
+        augment_file(Augmenter(method="eda", **settings), tmp_path / "in.csv", tmp_path / "out.csv")

@@ -1,0 +1,100 @@
+"""Models of some thousand random weights, whole in their folders."""
+
+import io
+import itertools
+import json
+from pathlib import Path
+
+import torch
+
+WORDS = "the a cat dog man woman city river sat ran saw is was on in of and old red small what where who"
+CHARACTERS = " abcdefghijklmnopqrstuvwxyz0123456789.?<>/"
+
+SUBJECTS = ["The old miller", "A quiet teacher", "My neighbour's dog", "The night train", "Our small choir"]
+VERBS = ["crossed", "remembered", "followed", "painted", "forgot", "waited for", "laughed at"]
+OBJECTS = ["the river.", "a red door.", "two letters, then a third.", "the last winter!", "nothing at all?"]
+MARIAN_SENTENCES = [" ".join(words) for words in itertools.product(SUBJECTS, VERBS, OBJECTS)]
+
+
+def save_tiny_base(folder: Path) -> Path:
+    """A Marian encoder-decoder with random weights and a tokenizer that loses no character."""
+    from transformers import MarianConfig, MarianMTModel, PreTrainedTokenizerFast
+
+    from linda.training.base import EOS, MASK, PAD, UNK, build_tokenizer
+
+    pieces = {f" {word}": -3.0 for word in WORDS.split()} | dict.fromkeys(CHARACTERS, -6.0)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=build_tokenizer(pieces),
+        eos_token=EOS,
+        unk_token=UNK,
+        pad_token=PAD,
+        mask_token=MASK,
+        clean_up_tokenization_spaces=False,
+    )
+    config = MarianConfig(
+        vocab_size=len(tokenizer),
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        max_position_embeddings=128,
+        dropout=0.0,
+        init_std=0.5,
+        eos_token_id=tokenizer.eos_token_id,
+        forced_eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        decoder_start_token_id=tokenizer.pad_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        MarianMTModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def save_tiny_marian(folder: Path) -> Path:
+    """OPUS-MT in small: a joint vocabulary in which the English pieces are strewn among others."""
+    from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+    from transformers import MarianConfig, MarianMTModel
+
+    model = io.BytesIO()
+    SentencePieceTrainer.train(
+        sentence_iterator=iter(MARIAN_SENTENCES),
+        model_writer=model,
+        vocab_size=110,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        num_threads=1,
+    )
+    (folder / "target.spm").write_bytes(model.getvalue())
+    pieces = SentencePieceProcessor(model_proto=model.getvalue())
+    english = [pieces.id_to_piece(i) for i in range(3, len(pieces))]
+    foreign = [f"▁étranger{i}" for i in range(len(english))]
+    tokens = ["</s>", "<unk>", *itertools.chain(*zip(foreign, reversed(english), strict=True)), "<pad>"]
+    (folder / "vocab.json").write_text(json.dumps({token: row for row, token in enumerate(tokens)}))
+
+    pad = len(tokens) - 1
+    config = MarianConfig(
+        vocab_size=len(tokens),
+        d_model=16,
+        encoder_layers=2,
+        decoder_layers=3,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        max_position_embeddings=64,
+        pad_token_id=pad,
+        decoder_start_token_id=pad,
+        init_std=0.5,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        small = MarianMTModel(config)
+        small.final_logits_bias.normal_()
+    config.save_pretrained(folder)
+    torch.save(small.state_dict(), folder / "pytorch_model.bin")
+    return folder
