@@ -3,22 +3,22 @@ from collections import Counter
 import pytest
 
 from linda.benchmark.protocol import Protocol, draw, split
-from linda.benchmark.tasks import Rows, Task
+from linda.benchmark.tasks import BenchmarkTask, LabelledRows
 from linda.errors import LindaError
 
 
-def rows(count: int, domains: bool = False) -> Rows:
+def rows(count: int, domains: bool = False) -> LabelledRows:
     labels = ["a" if n % 3 else "b" for n in range(count)]  # two of three are a
-    return Rows(
+    return LabelledRows(
         [f"text {n}" for n in range(count)], None, labels, [f"d{n % 2}" for n in range(count)] if domains else None
     )
 
 
-def task(count: int = 90, domains: bool = False, **more: bool) -> Task:
-    return Task("toy", rows(count, domains), {"test": rows(40, domains)}, **more)
+def task(count: int = 90, domains: bool = False, **more: bool) -> BenchmarkTask:
+    return BenchmarkTask("toy", rows(count, domains), {"test": rows(40, domains)}, **more)
 
 
-def drawn(protocol: Protocol, seed: int) -> Rows:
+def drawn(protocol: Protocol, seed: int) -> LabelledRows:
     return draw(task(), split(task(), None, "test", None).pool, protocol, seed)
 
 
@@ -42,9 +42,9 @@ def test_full_and_sized() -> None:
 
 
 def test_a_size_that_no_pool_reaches_is_full() -> None:
-    assert Protocol(train_size=91).for_pools([90, 20]) == Protocol()
-    assert Protocol(train_size=90).for_pools([90, 20]) == Protocol(train_size=90)  # a sample of the paper's size
-    assert Protocol(shots=5).for_pools([3]) == Protocol(shots=5)
+    assert Protocol(train_size=91).for_task(task(), [90, 20]) == [Protocol()]
+    assert Protocol(train_size=90).for_task(task(), [90, 20]) == [Protocol(train_size=90)]  # a sample of that size
+    assert Protocol(shots=5).for_task(task(), [3]) == [Protocol(shots=5)]
 
 
 def test_more_shots_than_a_class_has() -> None:
@@ -56,12 +56,12 @@ def test_more_shots_than_a_class_has() -> None:
 
 def test_every_domain_of_the_test_set_is_tested_and_every_training_domain_must_be_there() -> None:
     train, test = rows(12, domains=True), rows(40, domains=True)
-    elsewhere = Rows(test.texts, None, test.labels, ["d0", "d1", "d2", "d2"] * 10)
-    parts = split(Task("toy", train, {"test": elsewhere}), "d0", "test", None)
+    elsewhere = LabelledRows(test.texts, None, test.labels, ["d0", "d1", "d2", "d2"] * 10)
+    parts = split(BenchmarkTask("toy", train, {"test": elsewhere}), "d0", "test", None)
     assert {name: len(found) for name, found in parts.tests.items()} == {"d0": 10, "d1": 10, "d2": 20}
-    nowhere = Rows(test.texts, None, test.labels, ["d1"] * 40)
+    nowhere = LabelledRows(test.texts, None, test.labels, ["d1"] * 40)
     with pytest.raises(LindaError, match="toy: the domain 'd0' is in the training rows, but not in those to test"):
-        split(Task("toy", train, {"test": nowhere}), "d0", "test", None)
+        split(BenchmarkTask("toy", train, {"test": nowhere}), "d0", "test", None)
 
 
 def test_a_domain_with_too_few_rows_is_named() -> None:
@@ -72,9 +72,9 @@ def test_a_domain_with_too_few_rows_is_named() -> None:
 
 def test_every_domain_has_its_part_in_validation() -> None:
     train = rows(60)
-    many = Rows(train.texts, None, train.labels, [f"d{n // 5}" for n in range(60)])  # twelve of five rows
+    many = LabelledRows(train.texts, None, train.labels, [f"d{n // 5}" for n in range(60)])  # twelve of five rows
     for domain in ("d0", "d7"):
-        parts = split(Task("toy", many, {"test": many}), domain, "validation", None)
+        parts = split(BenchmarkTask("toy", many, {"test": many}), domain, "validation", None)
         assert {name: len(found) for name, found in parts.tests.items()} == {f"d{n}": 1 for n in range(12)}
         assert len(parts.pool) == 4
 

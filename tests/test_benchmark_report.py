@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from linda.benchmark.advice import advise
-from linda.benchmark.methods import parse_method
-from linda.benchmark.paper import EXPERIMENTS, FIGURES, find_experiment
-from linda.benchmark.report import write_report
-from linda.benchmark.results import collect
-from linda.benchmark.run import CELLS, COMMANDS
-from linda.benchmark.statistics import paired_difference, summary
+from linda.benchmark.grid import CELLS, COMMANDS
+from linda.benchmark.recipes import parse_recipe
+from linda.benchmark.reporting.advice import advise
+from linda.benchmark.reporting.paper import EXPERIMENTS, PAPER_SCORES, find_experiment
+from linda.benchmark.reporting.report import write_report
+from linda.benchmark.reporting.results import collect
 from linda.benchmark.tasks import known_tasks
 from linda.errors import LindaError
+from linda.evaluation.statistics import paired_difference, summarize
 
 
 def cell(method: str, seed: int, accuracy: float, task: str = "sst2", shots: int = 5, **more: Any) -> dict[str, Any]:
@@ -70,9 +70,9 @@ def test_seeds_that_agree_are_no_certainty() -> None:
 
 
 def test_summary_has_the_sample_deviation() -> None:
-    found = summary({0: 1.0, 1: 2.0, 2: 3.0})
+    found = summarize({0: 1.0, 1: 2.0, 2: 3.0})
     assert (found.mean, found.std, found.count) == (2.0, 1.0, 3)
-    assert summary({0: 1.0}).std is None
+    assert summarize({0: 1.0}).std is None
 
 
 def test_advice_names_what_helps_what_hurts_and_what_is_noise() -> None:
@@ -268,12 +268,12 @@ def test_methods_of_another_version_come_last() -> None:
 
 
 def test_the_papers_figures() -> None:
-    assert len(FIGURES) == 5 * 8 + 6 * 4 + 6 * 6 + 3 * 8
-    assert FIGURES[("trec-coarse", "5-shot", "test"), "vanilla"] == (61.2, 7.63)
-    assert FIGURES[("imdb", "10-shot", "test"), "linda"] == (71.0, 1.61)
-    assert FIGURES[("mnli", "25000 rows", "mismatched"), "linda"] == (78.0, 0.29)
-    low = [column for column, method in FIGURES if method == "linda" and column[1].endswith("shot")]
-    gains = [FIGURES[column, "linda"][0] - FIGURES[column, "vanilla"][0] for column in low]
+    assert len(PAPER_SCORES) == 5 * 8 + 6 * 4 + 6 * 6 + 3 * 8
+    assert PAPER_SCORES[("trec-coarse", "5-shot", "test"), "vanilla"] == (61.2, 7.63)
+    assert PAPER_SCORES[("imdb", "10-shot", "test"), "linda"] == (71.0, 1.61)
+    assert PAPER_SCORES[("mnli", "25000 rows", "mismatched"), "linda"] == (78.0, 0.29)
+    low = [column for column, method in PAPER_SCORES if method == "linda" and column[1].endswith("shot")]
+    gains = [PAPER_SCORES[column, "linda"][0] - PAPER_SCORES[column, "vanilla"][0] for column in low]
     assert sum(gains) / len(gains) == pytest.approx(2.7, abs=0.1)  # 2.76 points above vanilla on average
 
 
@@ -282,4 +282,4 @@ def test_experiments_are_of_known_tasks_and_methods(name: str) -> None:
     for profile in ("paper", "laptop"):
         experiment = find_experiment(name, profile)
         assert set(experiment.tasks) <= set(known_tasks())
-        assert [parse_method(method).name for method in experiment.methods] == list(experiment.methods)
+        assert [parse_recipe(method).name for method in experiment.methods] == list(experiment.methods)

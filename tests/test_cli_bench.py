@@ -55,7 +55,7 @@ def test_an_unknown_encoder_has_its_rate_searched(files: Path, encoder: str) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--methods", "vanilla,magic"], "there is no method 'magic'; known are vanilla, eda"),
+        (["--methods", "vanilla,magic"], "there is no method 'magic'; known are vanilla, class-weights"),
         (["--shots", "50"], "the class 'neg' has 10 rows to draw 50 from"),
         (["--shots", "5²"], "--shots is '5²'; give whole numbers from 1"),
         (["--shots", "few"], "--shots is 'few'; give whole numbers from 1"),

@@ -41,7 +41,8 @@ _TOKENS_IN_GROUP = 8192
 _TOKENS_TO_PACK = 512
 _PACKING_FAMILIES = ("bert", "mpnet", "roberta", "xlm-roberta")
 
-Tokens = dict[str, Tensor]  # one text, or one pair of texts: input_ids and, for some encoders, token_type_ids, (L,)
+# One text or pair of texts, (L,): input_ids and, for some encoders, token_type_ids.
+TokenizedText = dict[str, Tensor]
 
 
 def find_encoder(name: str | Path | None = None) -> str:
@@ -106,7 +107,7 @@ class SentenceEncoder(nn.Module):
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 
-    def tokenize(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Tokens]:
+    def tokenize(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[TokenizedText]:
         """One entry per text, cut at `max_length`; a pair is read as one sequence."""
         if not texts:
             return []
@@ -145,7 +146,7 @@ class SentenceEncoder(nn.Module):
             self.model.set_input_embeddings(table)
             self._place_of_token = None
 
-    def forward(self, rows: Sequence[Tokens]) -> Tensor:
+    def forward(self, rows: Sequence[TokenizedText]) -> Tensor:
         """The vectors (B, d) of any number of texts, in their order: packed, or computed in groups of like length."""
         if self.model.config.model_type in _PACKING_FAMILIES and sum(map(_length, rows)) <= _TOKENS_TO_PACK:
             return self._packed_mean_states(rows)
@@ -154,7 +155,7 @@ class SentenceEncoder(nn.Module):
         order = torch.tensor([row for group in groups for row in group])
         return vectors[order.argsort().to(vectors.device)]
 
-    def _packed_mean_states(self, rows: Sequence[Tokens]) -> Tensor:
+    def _packed_mean_states(self, rows: Sequence[TokenizedText]) -> Tensor:
         packed = pack(rows, self.tokenizer.pad_token_id)
         # RoBERTa and its kin count positions from the one after the padding's.
         padding_place = self.model.embeddings.position_embeddings.padding_idx
@@ -172,7 +173,7 @@ class SentenceEncoder(nn.Module):
         """The numbers that the embeddings have for these tokens at present."""
         return ids if self._place_of_token is None else self._place_of_token[ids]
 
-    def _mean_states(self, rows: Sequence[Tokens]) -> Tensor:
+    def _mean_states(self, rows: Sequence[TokenizedText]) -> Tensor:
         device = self.model.device
         pad = self.tokenizer.pad_token_id
         inputs = {
@@ -187,5 +188,5 @@ class SentenceEncoder(nn.Module):
         return (states * mask[:, :, None]).sum(dim=1) / lengths[:, None]
 
 
-def _length(row: Tokens) -> int:
+def _length(row: TokenizedText) -> int:
     return len(row["input_ids"])

@@ -5,19 +5,22 @@ import numpy as np
 import pytest
 
 from linda.augmentation import Augmenter, neighbours
-from linda.benchmark import methods
-from linda.benchmark.methods import Models, NewRows, Policy, make_new_rows, parse_method
-from linda.benchmark.tasks import Rows
+from linda.benchmark import new_rows
+from linda.benchmark.models import Models, load_method
+from linda.benchmark.new_rows import NewRows, RowSources, make_new_rows
+from linda.benchmark.recipes import Policy, parse_recipe
+from linda.benchmark.tasks import LabelledRows
 from linda.errors import LindaError
 from splice import Splice, sentences
 from tiny_encoder import save_tiny_bert
 
-ROWS = Rows(
+ROWS = LabelledRows(
     ["the film is good here now", "a good film in the city", "the bad man is in a bad city", "a bad film so far away"],
     None,
     ["pos", "pos", "neg", "neg"],
     None,
 )
+UNLABELLED = ["an old man of the sea", "the very bad sea was far", "no city is so good"]
 CLASSES: list[Any] = ["neg", "pos"]
 
 
@@ -32,26 +35,27 @@ class SureTeacher:
 
 @pytest.fixture(autouse=True)
 def _splice_for_linda(monkeypatch: pytest.MonkeyPatch) -> None:
-    load = methods._load.__wrapped__
-    monkeypatch.setattr(methods, "_load", lambda name, *more: Splice() if name == "linda" else load(name, *more))
+    load = load_method.__wrapped__
+    monkeypatch.setattr(new_rows, "load_method", lambda name, *more: Splice() if name == "linda" else load(name, *more))
 
 
-def made(text: str, rows: Rows = ROWS, encoder: Path | None = None, seed: int = 1) -> NewRows:
-    return make_new_rows(parse_method(text), rows, CLASSES, Models(), encoder, SureTeacher, seed)  # type: ignore[arg-type]
+def made(text: str, rows: LabelledRows = ROWS, encoder: Path | None = None, seed: int = 1) -> NewRows:
+    sources = RowSources(Models(), None if encoder is None else str(encoder), SureTeacher, UNLABELLED)  # type: ignore[arg-type]
+    return make_new_rows(parse_recipe(text), rows, CLASSES, sources, seed)
 
 
 def test_methods_by_name_and_setting() -> None:
-    assert parse_method("vanilla").augmenter is None
-    assert parse_method("mixup").mixup == 1.0
-    assert parse_method("ssmba-soft").policy.labels == "predicted"
-    assert parse_method("linda-sharpened").policy.temperature == 0.5
-    method = parse_method("linda+partners=same+weight=0.5+per_row=4+raw_ratio=true+ratio=beta:0.4")
+    assert parse_recipe("vanilla").source is None
+    assert parse_recipe("mixup").training.mixup == 1.0
+    assert parse_recipe("ssmba-soft").policy.labels == "predicted"
+    assert parse_recipe("linda-sharpened").policy.temperature == 0.5
+    method = parse_recipe("linda+partners=same+weight=0.5+per_row=4+raw_ratio=true+ratio=beta:0.4")
     assert method.policy == Policy("same", "beta:0.4", raw_ratio=True, per_row=4, weight=0.5)
     assert method.name == "linda+partners=same+weight=0.5+per_row=4+raw_ratio=true+ratio=beta:0.4"
 
 
 def test_linda_is_what_linda_augment_does() -> None:
-    policy = parse_method("linda").policy
+    policy = parse_recipe("linda").policy
     for name in ("partners", "ratio", "raw_ratio", "labels", "temperature", "per_row", "weight"):
         assert getattr(policy, name) == getattr(Augmenter(), name)
 
@@ -59,10 +63,10 @@ def test_linda_is_what_linda_augment_does() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lindy", "no method 'lindy'; known are vanilla, eda, ssmba"),
+        ("lindy", "no method 'lindy'; known are vanilla, class-weights, oversample"),
         ("linda+partner=same", "no setting 'partner'; known are partners, ratio"),
         ("linda+per_row=many", "per_row cannot be 'many'; give a whole number"),
-        ("linda+partners=alike", "partners are any, same, different, stratified, nearest; got 'alike'"),
+        ("linda+partners=alike", "partners are any, same, different, stratified, nearest, unlabelled; got 'alike'"),
         ("linda+ratio=half", "'half' is no ratio"),
         ("linda+keep=2", "keep between 0 and 1; got 1, 1 and 2"),
         ("linda+gates=no", "gates cannot be 'no'; give true or false"),
@@ -72,19 +76,19 @@ def test_linda_is_what_linda_augment_does() -> None:
 )
 def test_bad_methods(text: str, message: str) -> None:
     with pytest.raises(LindaError, match=message):
-        parse_method(text)
+        parse_recipe(text)
 
 
 def test_translation_needs_models() -> None:
     with pytest.raises(LindaError, match="--translate THERE BACK"):
-        Models().check([parse_method("backtranslation")])
+        Models().check({"backtranslation"})
 
 
 def test_a_folder_that_is_no_linda_model(tmp_path: Path) -> None:
     models = Models(linda=str(tmp_path), masked="bert")
-    models.check([parse_method("eda"), parse_method("ssmba")])  # which do without it
+    models.check({"eda", "ssmba"})  # which do without it
     with pytest.raises(LindaError, match="is not a LINDA model"):
-        models.check([parse_method("linda")])
+        models.check({"linda"})
 
 
 def test_vanilla_and_mixup_make_no_rows() -> None:
@@ -129,7 +133,9 @@ def test_rows_that_the_teacher_doubts_are_left_out() -> None:
 
 def test_nearest_partners_are_the_most_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "NEIGHBOURS", 1)
-    rows = Rows(["good good good", "bad bad bad", "good good good far", "bad bad bad far"], None, ROWS.labels, None)
+    rows = LabelledRows(
+        ["good good good", "bad bad bad", "good good good far", "bad bad bad far"], None, ROWS.labels, None
+    )
     new = made("linda+partners=nearest+ratio=0.5+gates=false", rows, save_tiny_bert(tmp_path / "bert"))
     for text in new.texts:
         assert not {"good", "bad"} <= set(text.split())
@@ -137,7 +143,9 @@ def test_nearest_partners_are_the_most_alike(tmp_path: Path, monkeypatch: pytest
 
 def test_pairs_are_made_from_pairs() -> None:
     texts = sentences(4)  # every word ends in the number of its row
-    new = made("linda-interpolated+gates=false", Rows(texts, [text.upper() for text in texts], ROWS.labels, None))
+    new = made(
+        "linda-interpolated+gates=false", LabelledRows(texts, [text.upper() for text in texts], ROWS.labels, None)
+    )
     assert new.pairs is not None
     assert len(new.pairs) == len(new.texts) == len(new.labels) == 4
     for text, pair in zip(new.texts, new.pairs, strict=True):
