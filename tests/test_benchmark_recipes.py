@@ -8,8 +8,9 @@ from linda.augmentation import Augmenter, neighbours
 from linda.benchmark import new_rows
 from linda.benchmark.models import Models, load_method
 from linda.benchmark.new_rows import NewRows, RowSources, make_new_rows
-from linda.benchmark.recipes import Policy, parse_recipe
+from linda.benchmark.recipes import Policy, Training, parse_recipe
 from linda.benchmark.tasks import LabelledRows
+from linda.classifier.students import find_student
 from linda.errors import LindaError
 from splice import Splice, sentences
 from tiny_encoder import save_tiny_bert
@@ -151,3 +152,107 @@ def test_pairs_are_made_from_pairs() -> None:
     for text, pair in zip(new.texts, new.pairs, strict=True):
         assert pair == text.upper()  # of the same parents, by the same ratio
         assert len({word[-1] for word in text.split()}) <= 2
+
+
+RARE = LabelledRows(
+    [f"{text} number {n}" for n in range(3) for text in ROWS.texts[2:]] + ["the film is good here now", "a good city"],
+    None,
+    ["neg"] * 6 + ["pos"] * 2,
+    None,
+)
+
+
+def test_oversampling_repeats_rows_of_rare_classes_evenly() -> None:
+    new = made("oversample", RARE)
+    assert sorted(new.texts) == sorted(RARE.texts[6:] * 2)
+    np.testing.assert_array_equal(new.labels, [[0, 1]] * 4)
+    assert sorted(new.parents) == [(6,), (6,), (7,), (7,)]
+    assert len(made("oversample")) == 0  # classes are equal already
+
+
+@pytest.mark.parametrize("method", ["eda", "linda"])
+def test_balance_fills_rare_classes_only(method: str) -> None:
+    new = made(f"{method}+balance+gates=false", RARE)
+    np.testing.assert_array_equal(new.labels, [[0, 1]] * 4)
+    firsts = [parents[0] for parents in new.parents]
+    assert sorted(firsts) == [6, 6, 7, 7]
+    assert len(made(f"{method}+balance")) == 0
+
+
+def test_balance_leaves_a_class_without_partners_alone() -> None:
+    alone = RARE.take(range(7))
+    assert len(made("linda+balance", alone)) == 0
+    assert len(made("linda+balance+partners=any+gates=false", alone)) == 5
+
+
+def test_new_rows_know_their_parents() -> None:
+    new = made("linda-interpolated+gates=false")
+    for text, parents in zip(new.texts, new.parents, strict=True):
+        words = {word for parent in parents for word in ROWS.texts[parent].split()}
+        assert set(text.split()) <= words
+    part = new.made_of([0, 1, 2])
+    assert 0 < len(part) < len(new)
+    assert all(3 not in parents for parents in part.parents)
+    assert made("eda").parents == [(0,), (1,), (2,), (3,)]
+
+
+def test_unlabelled_rows_with_the_teachers_labels() -> None:
+    new = made("pseudo-label")
+    assert sorted(new.texts) == sorted(UNLABELLED)
+    np.testing.assert_allclose(new.labels, SureTeacher().predict_proba(new.texts))
+    one = LabelledRows(["a good film"], None, ["pos"], None)
+    assert len(made("pseudo-label", one)) == 1
+    assert len(made("pseudo-label+per_row=2", one)) == 2
+
+
+def test_unlabelled_rows_as_partners() -> None:
+    new = made("linda+partners=unlabelled+ratio=0.5+gates=false")
+    assert len(new) == 4
+    strangers = {word for text in UNLABELLED for word in text.split()}
+    for text, label, parents in zip(new.texts, new.labels, new.parents, strict=True):
+        assert len(parents) == 1
+        own = ROWS.texts[parents[0]].split()
+        assert set(text.split()) <= set(own) | strangers
+        assert not set(text.split()) <= set(own)
+        hard = np.array([0.0, 1.0] if ROWS.labels[parents[0]] == "pos" else [1.0, 0.0])
+        options = [0.5 * hard + 0.5 * p for p in SureTeacher().predict_proba(UNLABELLED)]
+        assert any(np.allclose(label, option, atol=1e-5) for option in options)
+    with pytest.raises(LindaError, match="a task on pairs of texts does not have"):
+        made("pseudo-label", LabelledRows(ROWS.texts, ROWS.texts, ROWS.labels, None))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("vanilla+balance", "vanilla makes no new rows and has no setting balance"),
+        ("oversample+per_row=2", "oversample does not generate texts and has no per_row"),
+        ("label-smoothing+smoothing=1", "smoothing from 0 to below 1; got 0 and 1"),
+        ("eda+smooth=0.1", "there is no setting 'smooth'; known are .*balance, mixup, smoothing, class_weights"),
+    ],
+)
+def test_bad_settings(text: str, message: str) -> None:
+    with pytest.raises(LindaError, match=message):
+        parse_recipe(text)
+
+
+def test_training_settings_go_with_any_method() -> None:
+    recipe = parse_recipe("eda+class_weights+smoothing=0.2+scaled")
+    assert recipe.training == Training(class_weights=True, smoothing=0.2, scaled=True)
+    record = recipe.record()
+    assert record is not None
+    assert (record["smoothing"], record["per_row"]) == (0.2, 1)
+    assert parse_recipe("label-smoothing").record() == {"smoothing": 0.1}
+    assert parse_recipe("vanilla").record() is None
+
+
+@pytest.mark.parametrize(
+    ("method", "student", "message"),
+    [
+        ("mixup", "probe", "the student probe has none .use --student finetune"),
+        ("smote", "finetune", "needs the student's vectors before training; finetune has none"),
+        ("temperature", "probe", "held-out folds of the training rows; give --folds 3"),
+    ],
+)
+def test_students_that_cannot_be_trained_so(method: str, student: str, message: str) -> None:
+    with pytest.raises(LindaError, match=message):
+        parse_recipe(method).check_student(find_student(student), folds=0)

@@ -283,3 +283,95 @@ def test_experiments_are_of_known_tasks_and_methods(name: str) -> None:
         experiment = find_experiment(name, profile)
         assert set(experiment.tasks) <= set(known_tasks())
         assert [parse_recipe(method).name for method in experiment.methods] == list(experiment.methods)
+
+
+def scored(method: str, seed: int, **metrics: float) -> dict[str, Any]:
+    settings = {"encoder": "tiny", "on": "test", "student": "probe", "folds": 5}
+    return cell(method, seed, 0.0, scores={"test": metrics}, settings=settings)
+
+
+LOSSES = [
+    *(scored("vanilla", seed, accuracy=60.0 + seed, log_loss=1.0 + seed / 10, auc=80.0) for seed in range(4)),
+    *(scored("eda", seed, accuracy=70.0 + 2 * seed, log_loss=1.2 + seed / 9, auc=80.0) for seed in range(4)),
+    *(scored("linda", seed, accuracy=50.0 + 2 * seed, log_loss=0.6 + seed / 9, auc=80.0) for seed in range(4)),
+]
+
+
+def test_the_metric_decides_the_advice() -> None:
+    assert advise(collect(LOSSES)) == [
+        "On sst2 (5-shot): eda gains 11.5 ± 2.1 points over vanilla; linda loses 8.5 ± 2.1 points."
+    ]
+    assert advise(collect(LOSSES, "log_loss")) == [
+        "On sst2 (5-shot): linda lowers log_loss by 0.383 ± 0.023 nats over vanilla; "
+        "eda raises log_loss by 0.217 ± 0.023 nats."
+    ]
+
+
+def test_lower_is_better_for_a_loss() -> None:
+    results = collect(LOSSES, "log_loss")
+    assert results.best(results.columns[0]) == {"linda"}
+
+
+def test_another_method_can_be_the_baseline() -> None:
+    results = collect(LOSSES, "log_loss", baseline="linda")
+    assert results.compared == ["vanilla", "eda"]
+    assert advise(results)[0].startswith("On sst2 (5-shot): nothing helps beyond noise, so do not augment; eda raises")
+
+
+def test_the_report_has_every_metric_and_what_was_detectable(tmp_path: Path) -> None:
+    write_cells(tmp_path, LOSSES)
+    report = write_report(tmp_path, "log_loss")
+    assert "## log_loss in nats, lower is better: mean ± standard deviation over 4 seeds" in report
+    assert "## All metrics: sst2 5-shot" in report
+    assert "| method | accuracy | auc | log_loss |" in report
+    assert "| vanilla | 61.5 ± 1.3 | **80.0 ± 0.0** | 1.150 ± 0.129 |" in report
+    assert "| minus vanilla | accuracy | auc | log_loss |" in report
+    assert "| linda | **-8.5 ± 2.1** | +0.0 ± 0.0 | **-0.383 ± 0.023** |" in report
+    difference = paired_difference({0: 0.0, 1: 1.0, 2: 2.0, 3: 3.0}, dict.fromkeys(range(4), 0.0))
+    assert difference is not None
+    assert difference.detectable is not None
+    assert f"| detectable at 80 % power | {difference.detectable:.1f} | 0.0 | 0.0" in report
+    assert "| method | mean gain | below vanilla in | best in | detectable at 80 % power |\n" in report
+    lines = report.splitlines()
+    ranked = [
+        line.split(" | ")[0] for line in lines[lines.index(next(x for x in lines if "below vanilla" in x)) + 2 :][:2]
+    ]
+    assert ranked == ["| linda", "| eda"]  # the best first
+    assert (tmp_path / "log_loss.png").exists()
+    rows = list(csv.DictReader((tmp_path / "results.csv").open()))
+    assert [row["metric"] for row in rows if row["method"] == "eda"] == ["accuracy", "auc", "log_loss"]
+    assert {row["detectable_80"] for row in rows if row["method"] == "vanilla"} == {""}
+    assert float(next(row["detectable_80"] for row in rows if row["method"] == "eda")) > 0
+    seeds = list(csv.DictReader((tmp_path / "cells.csv").open()))
+    assert seeds[0]["log_loss"] == "1.0"
+
+
+def test_a_metric_or_baseline_that_no_cell_has(tmp_path: Path) -> None:
+    write_cells(tmp_path, LOSSES)
+    with pytest.raises(LindaError, match=r"no cell has the metric 'ece' \(--metric\); the cells have accuracy, auc"):
+        write_report(tmp_path, "ece")
+    with pytest.raises(LindaError, match=r"no cells of 'mixup' \(--baseline\); there are vanilla, eda, linda"):
+        write_report(tmp_path, baseline="mixup")
+
+
+def test_cells_of_an_earlier_version_have_accuracy_alone(tmp_path: Path) -> None:
+    write_cells(tmp_path, VANILLA)
+    assert "All metrics" not in write_report(tmp_path)
+    (tmp_path / CELLS / "new.json").write_text(json.dumps(scored("eda", 0, accuracy=1.0)))
+    with pytest.raises(LindaError, match="sst2 has cells with student finetune, and others with probe"):
+        write_report(tmp_path)
+
+
+def test_rare_classes_and_noise_are_columns_in_order() -> None:
+    def with_protocol(name: str, **more: Any) -> dict[str, Any]:
+        return cell("vanilla", 0, 60.0, protocol=name, shots=None, **more)
+
+    cells = [
+        with_protocol("30:90 b", imbalance=[30, 90]),
+        with_protocol("5:50 b noise 0.2", imbalance=[5, 50], label_noise=0.2),
+        with_protocol("full"),
+        with_protocol("5:50 b", imbalance=[5, 50]),
+        with_protocol("5:50 a", imbalance=[5, 50]),
+    ]
+    columns = [protocol for _, protocol, _ in collect(cells).columns]
+    assert columns == ["5:50 a", "5:50 b", "5:50 b noise 0.2", "30:90 b", "full"]

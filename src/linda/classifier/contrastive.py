@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from linda.classifier.encoder import SentenceEncoder, find_encoder
+from linda.classifier.encoder import SentenceEncoder, find_encoder, known_learning_rate
 from linda.classifier.inputs import as_distributions, by_position, check_rows
 from linda.classifier.probe import logistic_regression
 from linda.classifier.seeding import random_stream, seeded_dropout
@@ -27,7 +27,7 @@ from linda.model.pretrained import find_device
 
 PAIRS_PER_ROW = 40  # half of them of the same class: SetFit's num_iterations = 20
 PAIRS_PER_BATCH = 16
-_LEARNING_RATE = 2e-5
+_LEARNING_RATE = 2e-5  # SetFit's, for encoders whose own is not known
 _WARM_UP = 0.1  # share of the updates
 
 
@@ -36,7 +36,8 @@ class ContrastiveClassifier:
 
     Args:
         encoder: Folder or hub name of a `transformers` encoder; None is all-MiniLM-L6-v2.
-        learning_rate: Peak of the schedule: linear warm-up over a tenth of the updates, then linear decay.
+        learning_rate: Peak of the schedule: linear warm-up over a tenth of the updates, then linear decay. None is the
+            value known for the encoder, else 2e-5.
         updates: Number of minibatches of 16 pairs; None is 40 pairs per row.
         max_length: Tokens of a text that the encoder reads.
         smote: Fill rare classes with SMOTE's synthetic vectors for the logistic regression.
@@ -52,14 +53,14 @@ class ContrastiveClassifier:
         self,
         encoder: str | Path | None = None,
         *,
-        learning_rate: float = _LEARNING_RATE,
+        learning_rate: float | None = None,
         updates: int | None = None,
         max_length: int = 256,
         smote: bool = False,
         device: str = "auto",
     ) -> None:
         self.encoder = find_encoder(encoder)
-        self.learning_rate = learning_rate
+        self.learning_rate = learning_rate or known_learning_rate(encoder) or _LEARNING_RATE
         self.updates = updates
         self.max_length = max_length
         self.device = find_device(device)
@@ -109,8 +110,9 @@ class ContrastiveClassifier:
         codes = targets.argmax(axis=1)
         for _ in range(self.updates):
             first, second = draw_pairs(codes, PAIRS_PER_BATCH, random)
-            vectors = encoder([tokens[row] for row in (*first, *second)])  # (2B, d)
-            similarity = nn.functional.cosine_similarity(*vectors.chunk(2))  # (B,)
+            used, place = np.unique([first, second], return_inverse=True)  # with few rows, many come more than once
+            vectors = encoder([tokens[row] for row in used])[torch.from_numpy(place.reshape(2, -1))]  # (2, B, d)
+            similarity = nn.functional.cosine_similarity(vectors[0], vectors[1])  # (B,)
             wanted = torch.from_numpy((targets[first] * targets[second]).sum(axis=1)).to(similarity)
             pair_weights = torch.from_numpy(weights[first] * weights[second]).to(similarity)
             loss = (pair_weights * (similarity - wanted) ** 2).sum() / pair_weights.sum()
