@@ -129,6 +129,14 @@ def test_another_student_can_be_the_teacher(encoder: str, source: OwnTask, monke
     assert "teacher" not in plain["settings"]
 
 
+def test_a_teacher_has_the_rate_of_its_own_encoder() -> None:
+    shared = BenchmarkSettings("bert", 5e-4, student="finetune")
+    assert shared.for_teacher().learning_rate == 5e-4
+    other = replace(shared, teacher_encoder="all-mpnet-base-v2")
+    assert (other.for_teacher().learning_rate, other.for_teacher().encoder) == (3e-5, "all-mpnet-base-v2")
+    assert BenchmarkSettings(student="tfidf", teacher="finetune").for_teacher().learning_rate == 1e-4
+
+
 def test_unlabelled_texts_come_from_a_file_or_from_the_rest(encoder: str, source: OwnTask, tmp_path: Path) -> None:
     file = tmp_path / "texts.csv"
     file.write_text("text\nthe good house\na bad road here\n")

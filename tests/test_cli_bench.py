@@ -182,6 +182,9 @@ def test_a_pipeline_of_ones_own(files: Path, monkeypatch: pytest.MonkeyPatch) ->
         (["--methods", "pseudo-label"], "pseudo-label needs texts without labels: --unlabelled FILE"),
         (["--unlabelled", "nowhere.csv"], "nowhere.csv"),
         (["--folds", "1"], "folds is 1; give 0 for none, or at least 2"),
+        (["--student", "tfidf", "--epochs", "3"], "--epochs has no effect: only finetune has it"),
+        (["--teacher", "tfidf"], "--teacher has no effect: no method predicts labels, as eda+labels=predicted does"),
+        (["--unlabelled", "rest", "--shots", "5"], "--unlabelled has no effect: no method uses unlabelled texts"),
     ],
 )
 def test_bad_students_and_protocols_are_one_line(files: Path, arguments: list[str], message: str) -> None:

@@ -110,10 +110,15 @@ class BenchmarkSettings:
 
     def for_teacher(self) -> BenchmarkSettings:
         """The settings with the teacher in place of the student."""
-        if self.teacher_encoder is None:
-            return replace(self, student=self.teacher_name)
-        rate = known_learning_rate(self.teacher_encoder) or self.learning_rate
-        return replace(self, student=self.teacher_name, encoder=self.teacher_encoder, learning_rate=rate)
+        encoder = self.teacher_encoder or self.encoder
+        return replace(self, student=self.teacher_name, encoder=encoder, learning_rate=self._teacher_rate)
+
+    @property
+    def _teacher_rate(self) -> float:
+        """That of the student, if it trains the same encoder; else the one known for the teacher's."""
+        is_shared = self.kind.uses_learning_rate and self.teacher_encoder is None
+        known = None if is_shared else known_learning_rate(self.teacher_encoder or self.encoder)
+        return known or self.learning_rate
 
     def record(self, recipe: Recipe, protocol: Protocol) -> dict[str, Any]:
         """What decides a cell's result, without the paths of this machine."""
@@ -130,8 +135,11 @@ class BenchmarkSettings:
         shared |= {"test_size": self.test_size, "on": self.on}
         if recipe.uses_teacher:
             shared["teacher"] = self.teacher_name
-            if find_student(self.teacher_name).uses_encoder:
+            kind = find_student(self.teacher_name)
+            if kind.uses_encoder:
                 shared["teacher_encoder"] = _encoder_name(self.teacher_encoder or self.encoder)
+            if kind.uses_learning_rate:
+                shared["teacher_learning_rate"] = self._teacher_rate
         if recipe.uses_unlabelled:
             shared["unlabelled"] = self.unlabelled if self.unlabelled == REST else _file_name(str(self.unlabelled))
         if self.models.use_linda(recipe.source):

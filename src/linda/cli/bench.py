@@ -17,6 +17,7 @@ from linda.errors import LindaError
 if TYPE_CHECKING:
     from linda.benchmark.grid import TaskProtocols
     from linda.benchmark.protocol import Protocol
+    from linda.benchmark.recipes import Recipe
     from linda.benchmark.reporting.paper import Experiment
     from linda.benchmark.settings import BenchmarkSettings
     from linda.benchmark.tasks import TaskSource
@@ -154,8 +155,10 @@ def command(context: click.Context, /, output: Path, **given: Any) -> None:
     if tasks:
         settings = _settings(given, experiment)
         names = _listed(given["methods"]) or _default_methods(given, experiment, settings)
+        recipes = [parse_recipe(name) for name in names]
         # Before a search of the learning rate: this finds what cannot be computed.
-        cells = make_grid(tasks, [parse_recipe(name) for name in names], range(_seeds(given, settings)), settings)
+        cells = make_grid(tasks, recipes, range(_seeds(given, settings)), settings)
+        _check_used(context, recipes, settings)
         if settings.kind.uses_learning_rate:
             settings = replace(settings, learning_rate=_learning_rate(given, tasks, settings, output))
         run_grid(cells, settings, output, given["workers"], command=command_line)
@@ -180,6 +183,27 @@ def _check_needed(context: click.Context) -> None:
         raise LindaError("--profile goes with --paper: one of the paper's experiments")
     if "rare" in asked and "imbalance" not in asked:
         raise LindaError("--rare names the rare class of --imbalance, which is missing; give e.g. --imbalance 10:100")
+
+
+def _check_used(context: click.Context, recipes: list[Recipe], settings: BenchmarkSettings) -> None:
+    """Raises a LindaError for an option that neither the student nor any method uses."""
+    from linda.classifier.students import find_student
+
+    students = {settings.student, settings.teacher_name if any(r.uses_teacher for r in recipes) else settings.student}
+    trains = any(find_student(name).uses_learning_rate for name in students)
+    idle = {
+        **dict.fromkeys(("learning_rate", "batch_size", "epochs"), None if trains else "only finetune has it"),
+        **dict.fromkeys(
+            ("teacher", "teacher_encoder"),
+            None if any(r.uses_teacher for r in recipes) else "no method predicts labels, as eda+labels=predicted does",
+        ),
+        "unlabelled": None
+        if any(r.uses_unlabelled for r in recipes)
+        else "no method uses unlabelled texts, as pseudo-label does",
+    }
+    for name in sorted(asked_for(context)):
+        if reason := idle.get(name):
+            raise LindaError(f"{option_name(context, name)} has no effect: {reason}")
 
 
 def _experiment(given: dict[str, Any]) -> Experiment | None:

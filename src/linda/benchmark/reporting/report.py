@@ -64,7 +64,7 @@ def _write_figures(results: Results, output: Path) -> list[str]:
 def _report(results: Results, by_metric: dict[str, Results], figures: Sequence[str], commands: Sequence[str]) -> str:
     seeds = results.all_seeds
     metric = results.metric
-    named = metric.name.replace("_", " ").capitalize() if metric.name == "accuracy" else metric.name
+    named = "Accuracy" if metric.name == "accuracy" else metric.name
     unit = "percent" if metric.is_percentage else metric.unit
     better = ", lower is better" if metric.lower_is_better else ""
     parts = ["# Does augmentation help?", "\n".join(f"- {line}" for line in advise(results))]
