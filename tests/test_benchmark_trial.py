@@ -1,5 +1,6 @@
 """One cell from rows to scores, with every student and method."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from linda.benchmark.grid import make_grid
 from linda.benchmark.protocol import Protocol
 from linda.benchmark.recipes import Training, parse_recipe
 from linda.benchmark.settings import BenchmarkSettings
-from linda.benchmark.tasks import LabelledRows, OwnTask
+from linda.benchmark.tasks import LabelledRows, NamedTask, OwnTask
 from linda.benchmark.trial import run_cell
 from linda.classifier.students import StudentSettings, make_student
 from linda.errors import LindaError
@@ -196,3 +197,20 @@ def test_noise_is_in_training_rows_only(encoder: str, source: OwnTask) -> None:
     assert clean["scores"]["test"]["log_loss"] < noisy["scores"]["test"]["log_loss"]
     assert noisy["protocol"] == "20-shot noise 0.4"
     assert isinstance(source.load().tests["test"], LabelledRows)
+
+
+@pytest.mark.data
+@pytest.mark.skipif("LINDA_DATA" not in os.environ, reason="set LINDA_DATA to the folder of the real tasks")
+def test_real_questions_with_a_rare_class() -> None:
+    trec = NamedTask("trec-coarse", Path(os.environ["LINDA_DATA"]) / "tasks")
+    rare = Protocol(imbalance=(10, 80), rare="LOC")
+    given = BenchmarkSettings(student="tfidf", unlabelled="rest", folds=3)
+    found = {
+        name: run_cell(Cell(trec, rare, parse_recipe(name), 0), given)
+        for name in ("vanilla", "oversample", "pseudo-label")
+    }
+    plain, filled = (found[name]["scores"]["test"] for name in ("vanilla", "oversample"))
+    assert plain["accuracy"] > 45  # the largest class has 28 % of the test rows
+    assert filled["recall:LOC"] > plain["recall:LOC"]
+    assert plain["macro_f1_tuned"] > plain["macro_f1"]
+    assert (found["oversample"]["new_rows"], found["pseudo-label"]["new_rows"]) == (70, 410)
