@@ -2,23 +2,23 @@ from collections import Counter
 
 import pytest
 
-from linda.benchmark.protocol import Protocol, draw, split
-from linda.benchmark.tasks import Rows, Task
+from linda.benchmark.protocol import Protocol, draw, split, texts_not_drawn
+from linda.benchmark.tasks import BenchmarkTask, LabelledRows
 from linda.errors import LindaError
 
 
-def rows(count: int, domains: bool = False) -> Rows:
+def rows(count: int, domains: bool = False) -> LabelledRows:
     labels = ["a" if n % 3 else "b" for n in range(count)]  # two of three are a
-    return Rows(
+    return LabelledRows(
         [f"text {n}" for n in range(count)], None, labels, [f"d{n % 2}" for n in range(count)] if domains else None
     )
 
 
-def task(count: int = 90, domains: bool = False, **more: bool) -> Task:
-    return Task("toy", rows(count, domains), {"test": rows(40, domains)}, **more)
+def task(count: int = 90, domains: bool = False, **more: bool) -> BenchmarkTask:
+    return BenchmarkTask("toy", rows(count, domains), {"test": rows(40, domains)}, **more)
 
 
-def drawn(protocol: Protocol, seed: int) -> Rows:
+def drawn(protocol: Protocol, seed: int) -> LabelledRows:
     return draw(task(), split(task(), None, "test", None).pool, protocol, seed)
 
 
@@ -42,9 +42,9 @@ def test_full_and_sized() -> None:
 
 
 def test_a_size_that_no_pool_reaches_is_full() -> None:
-    assert Protocol(train_size=91).for_pools([90, 20]) == Protocol()
-    assert Protocol(train_size=90).for_pools([90, 20]) == Protocol(train_size=90)  # a sample of the paper's size
-    assert Protocol(shots=5).for_pools([3]) == Protocol(shots=5)
+    assert Protocol(train_size=91).for_task(task(), [90, 20]) == [Protocol()]
+    assert Protocol(train_size=90).for_task(task(), [90, 20]) == [Protocol(train_size=90)]  # a sample of that size
+    assert Protocol(shots=5).for_task(task(), [3]) == [Protocol(shots=5)]
 
 
 def test_more_shots_than_a_class_has() -> None:
@@ -56,12 +56,12 @@ def test_more_shots_than_a_class_has() -> None:
 
 def test_every_domain_of_the_test_set_is_tested_and_every_training_domain_must_be_there() -> None:
     train, test = rows(12, domains=True), rows(40, domains=True)
-    elsewhere = Rows(test.texts, None, test.labels, ["d0", "d1", "d2", "d2"] * 10)
-    parts = split(Task("toy", train, {"test": elsewhere}), "d0", "test", None)
+    elsewhere = LabelledRows(test.texts, None, test.labels, ["d0", "d1", "d2", "d2"] * 10)
+    parts = split(BenchmarkTask("toy", train, {"test": elsewhere}), "d0", "test", None)
     assert {name: len(found) for name, found in parts.tests.items()} == {"d0": 10, "d1": 10, "d2": 20}
-    nowhere = Rows(test.texts, None, test.labels, ["d1"] * 40)
+    nowhere = LabelledRows(test.texts, None, test.labels, ["d1"] * 40)
     with pytest.raises(LindaError, match="toy: the domain 'd0' is in the training rows, but not in those to test"):
-        split(Task("toy", train, {"test": nowhere}), "d0", "test", None)
+        split(BenchmarkTask("toy", train, {"test": nowhere}), "d0", "test", None)
 
 
 def test_a_domain_with_too_few_rows_is_named() -> None:
@@ -72,9 +72,9 @@ def test_a_domain_with_too_few_rows_is_named() -> None:
 
 def test_every_domain_has_its_part_in_validation() -> None:
     train = rows(60)
-    many = Rows(train.texts, None, train.labels, [f"d{n // 5}" for n in range(60)])  # twelve of five rows
+    many = LabelledRows(train.texts, None, train.labels, [f"d{n // 5}" for n in range(60)])  # twelve of five rows
     for domain in ("d0", "d7"):
-        parts = split(Task("toy", many, {"test": many}), domain, "validation", None)
+        parts = split(BenchmarkTask("toy", many, {"test": many}), domain, "validation", None)
         assert {name: len(found) for name, found in parts.tests.items()} == {f"d{n}": 1 for n in range(12)}
         assert len(parts.pool) == 4
 
@@ -99,3 +99,58 @@ def test_one_domain_trains_and_all_are_tested() -> None:
     parts = split(by_domain, "d1", "test", None)
     assert set(parts.pool.domains or ()) == {"d1"}
     assert {name: set(test.domains or ()) for name, test in parts.tests.items()} == {"d0": {"d0"}, "d1": {"d1"}}
+
+
+def test_a_rare_class_has_its_own_number_of_rows() -> None:
+    protocol = Protocol(imbalance=(5, 20), rare="b")
+    assert Counter(drawn(protocol, 1).labels) == {"a": 20, "b": 5}
+    assert protocol.name == "5:20 b"
+    assert set(drawn(protocol, 1).texts) < set(drawn(Protocol(imbalance=(10, 40), rare="b"), 1).texts)
+    with pytest.raises(LindaError, match="the class 'a' has 60 rows to draw 100 from"):
+        drawn(Protocol(imbalance=(5, 100), rare="b"), 0)
+
+
+def test_each_class_is_rare_in_turn_unless_one_is_named() -> None:
+    ratio = Protocol(imbalance=(5, 20))
+    assert [protocol.rare for protocol in ratio.for_task(task(), [90])] == ["a", "b"]
+    assert [protocol.rare for protocol in Protocol(imbalance=(5, 20), rare="b").for_task(task(), [90])] == ["b"]
+    numbers = BenchmarkTask("toy", LabelledRows(["x", "y"], None, [0, 1], None), {})
+    assert Protocol(imbalance=(1, 1), rare="1").for_task(numbers, [2]) == [Protocol(imbalance=(1, 1), rare=1)]
+    with pytest.raises(LindaError, match=r"toy has no class 'c' \(--rare\); it has 'a', 'b'"):
+        Protocol(imbalance=(5, 20), rare="c").for_task(task(), [90])
+
+
+def test_natural_draws_keep_the_shares_of_the_data() -> None:
+    natural = Protocol(train_size=30, is_natural=True)
+    assert Counter(drawn(natural, 4).labels) == {"a": 20, "b": 10}
+    assert natural.name == "natural 30 rows"
+    assert Protocol(is_natural=True).name == "natural"
+    assert len(drawn(Protocol(is_natural=True), 0)) == 90
+    rare = LabelledRows([f"text {n}" for n in range(100)], None, ["a"] * 99 + ["b"], None)
+    skewed = BenchmarkTask("toy", rare, {"test": rare})
+    for seed in range(5):
+        assert Counter(draw(skewed, rare, Protocol(train_size=10, is_natural=True), seed).labels) == {"a": 10, "b": 1}
+
+
+def test_noise_replaces_the_labels_of_a_share_of_the_same_rows() -> None:
+    clean, noisy = drawn(Protocol(shots=20), 2), drawn(Protocol(shots=20, label_noise=0.3), 2)
+    assert clean.texts == noisy.texts
+    assert sum(a != b for a, b in zip(clean.labels, noisy.labels, strict=True)) == 12
+    assert noisy == drawn(Protocol(shots=20, label_noise=0.3), 2)
+    assert Protocol(shots=20, label_noise=0.3).name == "20-shot noise 0.3"
+
+
+def test_rare_classes_are_reported() -> None:
+    assert Protocol(imbalance=(5, 20), rare="b").rare_classes(task()) == ["b"]
+    assert Protocol(shots=5).rare_classes(task()) == []
+    assert Protocol(is_natural=True).rare_classes(task()) == []  # a third of the rows is not rare
+    labels = ["a"] * 8 + ["b"] * 8 + ["c"] * 2
+    skewed = BenchmarkTask("toy", LabelledRows([""] * 18, None, labels, None), {})
+    assert Protocol(is_natural=True).rare_classes(skewed) == ["c"]
+
+
+def test_texts_that_are_not_drawn_are_left_as_unlabelled() -> None:
+    protocol = Protocol(shots=5)
+    rest = texts_not_drawn(task(), task().train, protocol, 3)
+    assert len(rest) == 80
+    assert not set(rest) & set(drawn(protocol, 3).texts)

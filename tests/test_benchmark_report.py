@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from linda.benchmark.advice import advise
-from linda.benchmark.methods import parse_method
-from linda.benchmark.paper import EXPERIMENTS, FIGURES, find_experiment
-from linda.benchmark.report import write_report
-from linda.benchmark.results import collect
-from linda.benchmark.run import CELLS, COMMANDS
-from linda.benchmark.statistics import paired_difference, summary
+from linda.benchmark.grid import CELLS, COMMANDS
+from linda.benchmark.recipes import parse_recipe
+from linda.benchmark.reporting.advice import advise
+from linda.benchmark.reporting.paper import EXPERIMENTS, PAPER_SCORES, find_experiment
+from linda.benchmark.reporting.report import write_report
+from linda.benchmark.reporting.results import collect
 from linda.benchmark.tasks import known_tasks
 from linda.errors import LindaError
+from linda.evaluation.statistics import paired_difference, summarize
 
 
 def cell(method: str, seed: int, accuracy: float, task: str = "sst2", shots: int = 5, **more: Any) -> dict[str, Any]:
@@ -70,9 +70,9 @@ def test_seeds_that_agree_are_no_certainty() -> None:
 
 
 def test_summary_has_the_sample_deviation() -> None:
-    found = summary({0: 1.0, 1: 2.0, 2: 3.0})
+    found = summarize({0: 1.0, 1: 2.0, 2: 3.0})
     assert (found.mean, found.std, found.count) == (2.0, 1.0, 3)
-    assert summary({0: 1.0}).std is None
+    assert summarize({0: 1.0}).std is None
 
 
 def test_advice_names_what_helps_what_hurts_and_what_is_noise() -> None:
@@ -268,12 +268,12 @@ def test_methods_of_another_version_come_last() -> None:
 
 
 def test_the_papers_figures() -> None:
-    assert len(FIGURES) == 5 * 8 + 6 * 4 + 6 * 6 + 3 * 8
-    assert FIGURES[("trec-coarse", "5-shot", "test"), "vanilla"] == (61.2, 7.63)
-    assert FIGURES[("imdb", "10-shot", "test"), "linda"] == (71.0, 1.61)
-    assert FIGURES[("mnli", "25000 rows", "mismatched"), "linda"] == (78.0, 0.29)
-    low = [column for column, method in FIGURES if method == "linda" and column[1].endswith("shot")]
-    gains = [FIGURES[column, "linda"][0] - FIGURES[column, "vanilla"][0] for column in low]
+    assert len(PAPER_SCORES) == 5 * 8 + 6 * 4 + 6 * 6 + 3 * 8
+    assert PAPER_SCORES[("trec-coarse", "5-shot", "test"), "vanilla"] == (61.2, 7.63)
+    assert PAPER_SCORES[("imdb", "10-shot", "test"), "linda"] == (71.0, 1.61)
+    assert PAPER_SCORES[("mnli", "25000 rows", "mismatched"), "linda"] == (78.0, 0.29)
+    low = [column for column, method in PAPER_SCORES if method == "linda" and column[1].endswith("shot")]
+    gains = [PAPER_SCORES[column, "linda"][0] - PAPER_SCORES[column, "vanilla"][0] for column in low]
     assert sum(gains) / len(gains) == pytest.approx(2.7, abs=0.1)  # 2.76 points above vanilla on average
 
 
@@ -282,7 +282,99 @@ def test_experiments_are_of_known_tasks_and_methods(name: str) -> None:
     for profile in ("paper", "laptop"):
         experiment = find_experiment(name, profile)
         assert set(experiment.tasks) <= set(known_tasks())
-        assert [parse_method(method).name for method in experiment.methods] == list(experiment.methods)
+        assert [parse_recipe(method).name for method in experiment.methods] == list(experiment.methods)
+
+
+def scored(method: str, seed: int, **metrics: float) -> dict[str, Any]:
+    settings = {"encoder": "tiny", "on": "test", "student": "probe", "folds": 5}
+    return cell(method, seed, 0.0, scores={"test": metrics}, settings=settings)
+
+
+LOSSES = [
+    *(scored("vanilla", seed, accuracy=60.0 + seed, log_loss=1.0 + seed / 10, auc=80.0) for seed in range(4)),
+    *(scored("eda", seed, accuracy=70.0 + 2 * seed, log_loss=1.2 + seed / 9, auc=80.0) for seed in range(4)),
+    *(scored("linda", seed, accuracy=50.0 + 2 * seed, log_loss=0.6 + seed / 9, auc=80.0) for seed in range(4)),
+]
+
+
+def test_the_metric_decides_the_advice() -> None:
+    assert advise(collect(LOSSES)) == [
+        "On sst2 (5-shot): eda gains 11.5 ± 2.1 points over vanilla; linda loses 8.5 ± 2.1 points."
+    ]
+    assert advise(collect(LOSSES, "log_loss")) == [
+        "On sst2 (5-shot): linda lowers log_loss by 0.383 ± 0.023 nats over vanilla; "
+        "eda raises log_loss by 0.217 ± 0.023 nats."
+    ]
+
+
+def test_lower_is_better_for_a_loss() -> None:
+    results = collect(LOSSES, "log_loss")
+    assert results.best(results.columns[0]) == {"linda"}
+
+
+def test_another_method_can_be_the_baseline() -> None:
+    results = collect(LOSSES, "log_loss", baseline="linda")
+    assert results.compared == ["vanilla", "eda"]
+    assert advise(results)[0].startswith("On sst2 (5-shot): nothing helps beyond noise, so do not augment; eda raises")
+
+
+def test_the_report_has_every_metric_and_what_was_detectable(tmp_path: Path) -> None:
+    write_cells(tmp_path, LOSSES)
+    report = write_report(tmp_path, "log_loss")
+    assert "## log_loss in nats, lower is better: mean ± standard deviation over 4 seeds" in report
+    assert "## All metrics: sst2 5-shot" in report
+    assert "| method | accuracy | auc | log_loss |" in report
+    assert "| vanilla | 61.5 ± 1.3 | **80.0 ± 0.0** | 1.150 ± 0.129 |" in report
+    assert "| minus vanilla | accuracy | auc | log_loss |" in report
+    assert "| linda | **-8.5 ± 2.1** | +0.0 ± 0.0 | **-0.383 ± 0.023** |" in report
+    difference = paired_difference({0: 0.0, 1: 1.0, 2: 2.0, 3: 3.0}, dict.fromkeys(range(4), 0.0))
+    assert difference is not None
+    assert difference.detectable is not None
+    assert f"| detectable at 80 % power | {difference.detectable:.1f} | 0.0 | 0.0" in report
+    assert "| method | mean gain | below vanilla in | best in | detectable at 80 % power |\n" in report
+    lines = report.splitlines()
+    ranked = [
+        line.split(" | ")[0] for line in lines[lines.index(next(x for x in lines if "below vanilla" in x)) + 2 :][:2]
+    ]
+    assert ranked == ["| linda", "| eda"]  # the best first
+    assert (tmp_path / "log_loss.png").exists()
+    rows = list(csv.DictReader((tmp_path / "results.csv").open()))
+    assert [row["metric"] for row in rows if row["method"] == "eda"] == ["accuracy", "auc", "log_loss"]
+    assert {row["detectable_80"] for row in rows if row["method"] == "vanilla"} == {""}
+    assert float(next(row["detectable_80"] for row in rows if row["method"] == "eda")) > 0
+    seeds = list(csv.DictReader((tmp_path / "cells.csv").open()))
+    assert seeds[0]["log_loss"] == "1.0"
+
+
+def test_a_metric_or_baseline_that_no_cell_has(tmp_path: Path) -> None:
+    write_cells(tmp_path, LOSSES)
+    with pytest.raises(LindaError, match=r"no cell has the metric 'ece' \(--metric\); the cells have accuracy, auc"):
+        write_report(tmp_path, "ece")
+    with pytest.raises(LindaError, match=r"no cells of 'mixup' \(--baseline\); there are vanilla, eda, linda"):
+        write_report(tmp_path, baseline="mixup")
+
+
+def test_cells_of_an_earlier_version_have_accuracy_alone(tmp_path: Path) -> None:
+    write_cells(tmp_path, VANILLA)
+    assert "All metrics" not in write_report(tmp_path)
+    (tmp_path / CELLS / "new.json").write_text(json.dumps(scored("eda", 0, accuracy=1.0)))
+    with pytest.raises(LindaError, match="sst2 has cells with student finetune, and others with probe"):
+        write_report(tmp_path)
+
+
+def test_rare_classes_and_noise_are_columns_in_order() -> None:
+    def with_protocol(name: str, **more: Any) -> dict[str, Any]:
+        return cell("vanilla", 0, 60.0, protocol=name, shots=None, **more)
+
+    cells = [
+        with_protocol("30:90 b", imbalance=[30, 90]),
+        with_protocol("5:50 b noise 0.2", imbalance=[5, 50], label_noise=0.2),
+        with_protocol("full"),
+        with_protocol("5:50 b", imbalance=[5, 50]),
+        with_protocol("5:50 a", imbalance=[5, 50]),
+    ]
+    columns = [protocol for _, protocol, _ in collect(cells).columns]
+    assert columns == ["5:50 a", "5:50 b", "5:50 b noise 0.2", "30:90 b", "full"]
 
 
 @pytest.mark.parametrize(
@@ -301,9 +393,9 @@ def test_the_profile_of_the_paper_has_its_settings(name: str, shots: tuple[int, 
     assert experiment.shots == shots
     assert {task: experiment.rows_of(task) for task in experiment.tasks} == rows
     assert {"vanilla", "eda", "ssmba", "mixup", "linda-raw"} <= set(experiment.methods)
-    raw = parse_method("linda-raw").policy
+    raw = parse_recipe("linda-raw").policy
     assert (raw.partners, raw.raw_ratio, raw.labels, raw.per_row) == ("any", True, "interpolated", 1)
-    sharpened, predicted = (parse_method(f"linda-raw-{kind}").policy for kind in ("sharpened", "predicted"))
+    sharpened, predicted = (parse_recipe(f"linda-raw-{kind}").policy for kind in ("sharpened", "predicted"))
     assert (sharpened.partners, sharpened.raw_ratio, sharpened.labels) == ("any", True, "sharpened")
     assert (predicted.partners, predicted.raw_ratio, predicted.labels) == ("any", True, "predicted")
 

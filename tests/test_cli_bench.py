@@ -55,7 +55,7 @@ def test_an_unknown_encoder_has_its_rate_searched(files: Path, encoder: str) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--methods", "vanilla,magic"], "there is no method 'magic'; known are vanilla, eda"),
+        (["--methods", "vanilla,magic"], "there is no method 'magic'; known are vanilla, class-weights"),
         (["--shots", "50"], "the class 'neg' has 10 rows to draw 50 from"),
         (["--shots", "5²"], "--shots is '5²'; give whole numbers from 1"),
         (["--shots", "few"], "--shots is 'few'; give whole numbers from 1"),
@@ -124,3 +124,78 @@ def test_unseen_label_in_the_test_file(files: Path) -> None:
     result = own(files)
     assert result.exit_code == 2
     assert "row 20 of the test set has the label 'neutral', which training never has" in result.stderr
+
+
+def test_rare_classes_with_a_quick_student(files: Path) -> None:
+    result = own(
+        files, "--student", "tfidf", "--imbalance", "3:8", "--seeds", "3", "--metric", "macro_f1_tuned",
+        "--methods", "vanilla,class-weights,oversample,smote,eda+balance,temperature", "--folds", "3",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "On my (3:8 neg, 3:8 pos):" in result.stdout
+    report = (files / "out" / "report.md").read_text()
+    assert "## macro_f1_tuned in percent: mean ± standard deviation over 3 seeds" in report
+    assert "| method | accuracy | accuracy_tuned | macro_f1 | macro_f1_tuned |" in report
+    assert "recall:neg" in report
+    again = bench(files, "--metric", "auc", "--baseline", "oversample")
+    assert again.exit_code == 0, again.output
+    assert "## auc in percent" in (files / "out" / "report.md").read_text()
+
+
+def test_quick_students_have_25_seeds(files: Path) -> None:
+    result = own(files, "--student", "tfidf", "--shots", "5", "--methods", "vanilla", "--folds", "0")
+    assert result.exit_code == 0, result.output
+    assert len(list((files / "out" / "cells").glob("*.json"))) == 25
+
+
+def test_a_pipeline_of_ones_own(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (files / "my_student.py").write_text(
+        "from sklearn.feature_extraction.text import HashingVectorizer\n"
+        "from sklearn.linear_model import LogisticRegression\n"
+        "from sklearn.pipeline import make_pipeline\n"
+        "def model(): return make_pipeline(HashingVectorizer(n_features=256), LogisticRegression())\n"
+    )
+    monkeypatch.chdir(files)
+    result = own(files, "--student", "my_student:model", "--shots", "5", "--seeds", "2", "--methods", "vanilla,eda")
+    assert result.exit_code == 0, result.output
+    assert "pipeline: Pipeline(steps=[('hashingvectorizer'" in (files / "out" / "report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--imbalance", "many"], "--imbalance is 'many'; give rows of the rare class and rows of every other class"),
+        (["--imbalance", "9:3"], "--imbalance is '9:3'"),
+        (["--imbalance", "natural,3:9"], "--imbalance natural keeps the class shares of the data"),
+        (["--imbalance", "3:9", "--shots", "5"], "give --shots or --imbalance, not both"),
+        (["--imbalance", "3:9", "--train-size", "5"], "leave --train-size out"),
+        (["--imbalance", "3:9", "--rare", "maybe"], "my has no class 'maybe' (--rare); it has 'neg', 'pos'"),
+        (["--imbalance", "3:90", "--rare", "neg"], "the class 'pos' has 10 rows to draw 90 from"),
+        (["--rare", "neg"], "--rare names the rare class of --imbalance, which is missing"),
+        (["--label-noise", "1.5"], "--label-noise is '1.5'; give a share of the rows from 0 to below 1"),
+        (["--metric", "f1"], "there is no metric 'f1'; known are accuracy, macro_f1"),
+        (["--student", "bert"], "there is no student 'bert'; give finetune, probe, setfit, tfidf"),
+        (["--teacher", "bert"], "there is no student 'bert'"),
+        (["--student", "tfidf", "--methods", "mixup"], "the student tfidf has none"),
+        (["--methods", "smote"], "needs the student's vectors before training; finetune has none"),
+        (["--methods", "temperature"], "held-out folds of the training rows; give --folds 3"),
+        (["--methods", "pseudo-label"], "pseudo-label needs texts without labels: --unlabelled FILE"),
+        (["--unlabelled", "nowhere.csv"], "nowhere.csv"),
+        (["--folds", "1"], "folds is 1; give 0 for none, or at least 2"),
+        (["--student", "tfidf", "--epochs", "3"], "--epochs has no effect: only finetune has it"),
+        (["--teacher", "tfidf"], "--teacher has no effect: no method predicts labels, as eda+labels=predicted does"),
+        (["--unlabelled", "rest", "--shots", "5"], "--unlabelled has no effect: no method uses unlabelled texts"),
+    ],
+)
+def test_bad_students_and_protocols_are_one_line(files: Path, arguments: list[str], message: str) -> None:
+    result = own(files, *arguments)
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (files / "out").exists()
+
+
+def test_help_ends_with_examples() -> None:
+    shown = CliRunner().invoke(main, ["bench", "--help"]).output
+    assert "linda bench --train my.csv --test my_test.csv --shots 10" in shown
+    assert "macro_f1_tuned" in shown

@@ -1,10 +1,16 @@
-"""Does augmentation help, on which data, and which kind? The paper's experiments (§6, Appendices B to D), and anyone's.
+"""Does augmentation help on this data, and which kind? The paper's experiments (§6, Appendices B to D) and more.
 
-tasks      labelled texts: the paper's data sets from a folder or the hub, or one's own files
-protocol   which rows train and which are tested: k-shot, full, by domain
-methods    what is done to the training rows: nothing, EDA, SSMBA, mixup, back-translation, LINDA
-cells      one task, one method, one seed: the unit of work, kept as one JSON file
-run        all cells of a grid that are not there yet, several at a time
-report     tables, figures and advice from the cells
-paper      the paper's own figures and experiments
+In the order in which data flow:
+
+tasks          labelled texts: the paper's data sets from a folder or the hub, or the user's own files
+protocol       which rows are trained on and tested: k-shot, all rows, rare classes, wrong labels, domains
+models         the models of the augmentation methods
+recipes        the methods by name: settings of augmentation and of training
+new_rows       the rows that a method adds to the training rows
+settings       what all cells of a folder have in common: student, encoder, teacher, folds
+cells          one task, one method, one seed: the unit of work, kept as one JSON file
+trial          computes one cell
+grid           all cells that are missing, several at a time
+learning_rate  search of the learning rate of an encoder
+reporting      tables, figures and advice from the cells; the paper's own figures
 """

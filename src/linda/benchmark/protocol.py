@@ -1,66 +1,118 @@
-"""Which rows train and which are tested.
+"""Which rows are trained on and which are tested.
 
-A seed draws training rows; everything that is not drawn is the same for all seeds and all methods, so that
-differences between methods are paired. The rows of a smaller draw are among those of a larger one.
+A seed draws training rows; everything else is the same for all seeds and all methods, so that differences between
+methods are paired. The rows of a smaller draw are among those of a larger one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from linda.benchmark.tasks import Rows, Task
+from linda.augmentation.labels import LabelName, shown
+from linda.benchmark.tasks import BenchmarkTask, LabelledRows
 from linda.errors import LindaError
 
-# What is fixed for all seeds is drawn with this one.
+# Seeds whatever is the same for all seeds.
 _FIXED = 20_010
+_NOISE = 20_011
 
 _VALIDATION_SHARE = 0.2
+
+# A class is rare in its data's own distribution if it has less than this share of the rows of an average class.
+_RARE_SHARE = 0.5
 
 ON = ("test", "validation")
 
 FULL = "full"  # the name of a protocol with every row
+NATURAL = "natural"
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """shots: that many rows of each class; train_size: that many in all; neither: every row."""
+    """How training rows are drawn. Without any setting: every row.
+
+    Attributes:
+        shots: Rows of each class.
+        train_size: Rows in all.
+        imbalance: Rows of the rare class, and rows of every other class.
+        rare: The rare class of `imbalance`; None stands for each class in turn.
+        is_natural: Keep the class shares of the data, with at least one row of each class.
+        label_noise: Share of the drawn rows whose label is replaced by another class.
+    """
 
     shots: int | None = None
     train_size: int | None = None
+    imbalance: tuple[int, int] | None = None
+    rare: LabelName | None = None
+    is_natural: bool = False
+    label_noise: float = 0.0
 
     @property
     def name(self) -> str:
+        noise = f" noise {self.label_noise:g}" if self.label_noise else ""
+        return self._base_name + noise
+
+    @property
+    def _base_name(self) -> str:
         if self.shots is not None:
             return f"{self.shots}-shot"
-        return FULL if self.train_size is None else f"{self.train_size} rows"
+        if self.imbalance is not None:
+            few, many = self.imbalance
+            return f"{few}:{many} {self.rare}"
+        size = "" if self.train_size is None else f"{self.train_size} rows"
+        return f"{NATURAL} {size}".strip() if self.is_natural else size or FULL
 
-    def for_pools(self, sizes: Sequence[int]) -> Protocol:
-        """The same for a task with so many training rows (of each domain): a size that none reaches is full."""
-        is_full = self.train_size is not None and all(size < self.train_size for size in sizes)
-        return Protocol() if is_full else self
+    def for_task(self, task: BenchmarkTask, pool_sizes: Sequence[int]) -> list[Protocol]:
+        """The same for one task: each class rare in turn; a size that no pool reaches is full."""
+        if self.imbalance is not None:
+            return [replace(self, rare=name) for name in self._rare_classes(task)]
+        is_full = self.train_size is not None and all(size < self.train_size for size in pool_sizes)
+        return [replace(self, train_size=None) if is_full else self]
+
+    def _rare_classes(self, task: BenchmarkTask) -> list[LabelName]:
+        if self.rare is None:
+            return task.classes
+        found = [name for name in task.classes if str(name) == str(self.rare)]
+        if not found:
+            raise LindaError(f"{task.name} has no class {str(self.rare)!r} (--rare); it has {shown(task.classes)}")
+        return found
 
     @property
     def is_low_resource(self) -> bool:
-        return self.shots is not None
+        return self.shots is not None or self.imbalance is not None
+
+    def rare_classes(self, task: BenchmarkTask) -> list[LabelName]:
+        """The classes whose precision and recall are reported: the rare one, or those rare in the data itself."""
+        if self.imbalance is not None:
+            return [] if self.rare is None else [self.rare]
+        if self.shots is not None:
+            return []
+        counts = Counter(task.train.labels)
+        least = _RARE_SHARE * len(task.train) / len(counts)
+        return [name for name in task.classes if counts[name] < least]
 
 
 @dataclass(frozen=True)
 class Split:
-    """The rows that training draws from, and the sets that are predicted."""
+    """The rows that training rows are drawn from, and the test sets."""
 
-    pool: Rows
-    tests: dict[str, Rows]
+    pool: LabelledRows
+    tests: dict[str, LabelledRows]
 
 
-def split(task: Task, domain: str | None, on: str, test_size: int | None) -> Split:
-    """The rows of one training domain (None: all), and what is tested: every domain that there is.
+def split(task: BenchmarkTask, domain: str | None, on: str, test_size: int | None) -> Split:
+    """The rows of one training domain (None: all), and the test rows of every domain.
 
-    on: `test`, or `validation`: a fifth of the training rows, the same for every seed, which are then not trained
-        on. Settings are chosen on the second and reported on the first.
-    test_size: at most that many rows of each test set, the same for every seed.
+    Args:
+        task: The data.
+        domain: The domain to train on.
+        on: `test`, or `validation`: a fifth of the training rows, the same for every seed, which are then not trained
+            on. Choose settings on `validation` and report results on `test`.
+        test_size: At most this many rows of each test set, the same for every seed.
     """
     pool, tests = task.train, task.tests
     if on == "validation":
@@ -75,8 +127,8 @@ def split(task: Task, domain: str | None, on: str, test_size: int | None) -> Spl
     return Split(pool, {name: _at_most(rows, test_size) for name, rows in tests.items()})
 
 
-def _validation_rows(pool: Rows) -> set[int]:
-    """A fifth of the rows; of those of each domain, where there are several."""
+def _validation_rows(pool: LabelledRows) -> set[int]:
+    """A fifth of the rows; of each domain, if there are several."""
     order = np.random.default_rng(_FIXED).permutation(len(pool)).tolist()
     domains = pool.domains or [""] * len(pool)
     held_out: set[int] = set()
@@ -86,36 +138,73 @@ def _validation_rows(pool: Rows) -> set[int]:
     return held_out
 
 
-def draw(task: Task, pool: Rows, protocol: Protocol, seed: int) -> Rows:
+def draw(task: BenchmarkTask, pool: LabelledRows, protocol: Protocol, seed: int) -> LabelledRows:
     """The training rows of one seed, in the order of the data."""
-    if protocol.shots is not None:
-        return pool.take(sorted(_shots(task, pool, protocol.shots, seed)))
+    return _with_noise(pool.take(_drawn_rows(task, pool, protocol, seed)), task.classes, protocol.label_noise, seed)
+
+
+def texts_not_drawn(task: BenchmarkTask, pool: LabelledRows, protocol: Protocol, seed: int) -> list[str]:
+    """The texts of the pool that a seed does not train on: real texts whose labels can be withheld."""
+    drawn = set(_drawn_rows(task, pool, protocol, seed))
+    return [text for row, text in enumerate(pool.texts) if row not in drawn]
+
+
+def _drawn_rows(task: BenchmarkTask, pool: LabelledRows, protocol: Protocol, seed: int) -> list[int]:
+    counts = _class_counts(task, pool, protocol)
+    if counts is not None:
+        return sorted(_stratified(task, pool, counts, seed))
     if protocol.train_size is None:
-        return pool
+        return list(range(len(pool)))
     order = np.random.default_rng([seed, _FIXED]).permutation(len(pool))
-    return pool.take(np.sort(order[: protocol.train_size]).tolist())
+    return np.sort(order[: protocol.train_size]).tolist()
 
 
-def _shots(task: Task, pool: Rows, shots: int, seed: int) -> list[int]:
+def _class_counts(task: BenchmarkTask, pool: LabelledRows, protocol: Protocol) -> list[int] | None:
+    """How many rows to draw of each class; None if the protocol does not say."""
+    if protocol.shots is not None:
+        return [protocol.shots] * len(task.classes)
+    if protocol.imbalance is not None:
+        few, many = protocol.imbalance
+        return [few if name == protocol.rare else many for name in task.classes]
+    if protocol.is_natural and protocol.train_size is not None:
+        there = Counter(pool.labels)
+        share = min(1.0, protocol.train_size / len(pool))
+        return [min(there[name], max(1, round(share * there[name]))) for name in task.classes]
+    return None
+
+
+def _stratified(task: BenchmarkTask, pool: LabelledRows, counts: Sequence[int], seed: int) -> list[int]:
     chosen: list[int] = []
-    for code, name in enumerate(task.classes):
+    for code, (name, count) in enumerate(zip(task.classes, counts, strict=True)):
         members = np.array([row for row, label in enumerate(pool.labels) if label == name], dtype=np.int64)
-        if len(members) < shots and not task.small_classes:
+        if len(members) < count and not task.small_classes:
             domain = f", domain {pool.domains[0]!r}" if pool.domains else ""
             raise LindaError(
-                f"{task.name}{domain}: the class {name!r} has {len(members)} rows to draw {shots} from; "
-                "ask for fewer shots, or take what there is (--small-classes)"
+                f"{task.name}{domain}: the class {name!r} has {len(members)} rows to draw {count} from; "
+                "ask for fewer rows, or take what there is (--small-classes)"
             )
-        chosen += np.random.default_rng([seed, code]).permutation(members)[:shots].tolist()
+        chosen += np.random.default_rng([seed, code]).permutation(members)[:count].tolist()
     return chosen
 
 
-def _of_domain(rows: Rows, domain: str) -> Rows:
+def _with_noise(rows: LabelledRows, classes: Sequence[LabelName], share: float, seed: int) -> LabelledRows:
+    """The same rows, `share` of them with a wrong label, each wrong class equally likely."""
+    if not share:
+        return rows
+    random = np.random.default_rng([seed, _NOISE])
+    labels = list(rows.labels)
+    for row in random.permutation(len(rows))[: round(share * len(rows))]:
+        others = [name for name in classes if name != labels[row]]
+        labels[row] = others[random.integers(len(others))]
+    return replace(rows, labels=labels)
+
+
+def _of_domain(rows: LabelledRows, domain: str) -> LabelledRows:
     assert rows.domains is not None
     return rows.take([row for row, name in enumerate(rows.domains) if name == domain])
 
 
-def _at_most(rows: Rows, size: int | None) -> Rows:
+def _at_most(rows: LabelledRows, size: int | None) -> LabelledRows:
     if size is None or len(rows) <= size:
         return rows
     return rows.take(np.sort(np.random.default_rng(_FIXED).permutation(len(rows))[:size]).tolist())

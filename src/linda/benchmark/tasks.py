@@ -1,4 +1,4 @@
-"""Labelled texts to train and test on: from a folder of tasks, from the hub, or one's own files."""
+"""Labelled texts to train and test on: from a folder of tasks, from the hub, or from the user's own files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from linda.errors import LindaError
 
 
 @dataclass(frozen=True)
-class Rows:
+class LabelledRows:
     """Parallel columns."""
 
     texts: list[str]
@@ -27,20 +27,20 @@ class Rows:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def take(self, rows: Sequence[int]) -> Rows:
+    def take(self, rows: Sequence[int]) -> LabelledRows:
         def part(column: list[Any] | None) -> Any:
             return None if column is None else [column[row] for row in rows]
 
-        return Rows(part(self.texts), part(self.pairs), part(self.labels), part(self.domains))
+        return LabelledRows(part(self.texts), part(self.pairs), part(self.labels), part(self.domains))
 
 
 @dataclass(frozen=True)
-class Task:
-    """tests: one set of rows, or several that are reported apart (MNLI's matched and mismatched)."""
+class BenchmarkTask:
+    """tests: one test set, or several that are reported separately (MNLI's matched and mismatched)."""
 
     name: str
-    train: Rows
-    tests: dict[str, Rows]
+    train: LabelledRows
+    tests: dict[str, LabelledRows]
     source: str = "own files"  # or a folder of tasks, whole or with a sample to train on, or the hub
     notes: tuple[str, ...] = ()  # what a reader of the table must know
     small_classes: bool = False  # classes with fewer than k rows give what they have
@@ -51,22 +51,22 @@ class Task:
 
     @property
     def domains(self) -> list[str]:
-        """Empty where all rows are of one kind."""
+        """Empty if the task has no domains."""
         return sorted(set(self.train.domains or ()))
 
     @property
     def training_domains(self) -> list[str | None]:
-        """What is trained on apart: each domain, or everything (None)."""
+        """Each domain is trained on separately; None stands for all rows."""
         return [*self.domains] or [None]
 
     @cached_property
     def fingerprint(self) -> str:
-        """Tells these rows from others under the same name."""
+        """A hash of all rows: other data under the same name has another."""
         rows = {"train": asdict(self.train), "tests": {name: asdict(test) for name, test in self.tests.items()}}
         return sha256(json.dumps(rows).encode()).hexdigest()[:12]
 
 
-OWN_FILES = Task.source
+OWN_FILES = BenchmarkTask.source
 SAMPLE = "a folder with a sample of the training rows"
 
 
@@ -147,13 +147,13 @@ class NamedTask:
     data: Path | None = None
     small_classes: bool = False
 
-    def load(self) -> Task:
+    def load(self) -> BenchmarkTask:
         return _load_named(self.name, self.data, self.small_classes)
 
 
 @dataclass(frozen=True)
 class OwnTask:
-    """Anyone's own files, in any format that `linda augment` reads."""
+    """The user's own files, in any format that `linda augment` reads."""
 
     name: str
     train: Path
@@ -164,7 +164,7 @@ class OwnTask:
     domain: str | None = None
     small_classes: bool = False
 
-    def load(self) -> Task:
+    def load(self) -> BenchmarkTask:
         return _load_own(self)
 
 
@@ -172,7 +172,7 @@ TaskSource = NamedTask | OwnTask
 
 
 @lru_cache(maxsize=2)
-def _load_named(name: str, data: Path | None, small_classes: bool = False) -> Task:
+def _load_named(name: str, data: Path | None, small_classes: bool = False) -> BenchmarkTask:
     if small_classes:
         return replace(_load_named(name, data), small_classes=True)
     if name in _COMPOSED:
@@ -190,22 +190,22 @@ def _load_named(name: str, data: Path | None, small_classes: bool = False) -> Ta
 
 
 @lru_cache(maxsize=2)
-def _load_own(own: OwnTask) -> Task:
+def _load_own(own: OwnTask) -> BenchmarkTask:
     train, test = (_read_file(file, own.text, own.label, own.pair, own.domain) for file in (own.train, own.test))
-    return _checked(Task(own.name, train, {"test": test}, small_classes=own.small_classes))
+    return _checked(BenchmarkTask(own.name, train, {"test": test}, small_classes=own.small_classes))
 
 
-def _composed(name: str, data: Path | None) -> Task:
+def _composed(name: str, data: Path | None) -> BenchmarkTask:
     parts = {part: _load_named(part, data) for part in _COMPOSED[name]}
     train = _joined({part: task.train for part, task in parts.items()})
     test = _joined({part: task.tests["test"] for part, task in parts.items()})
     sources = {task.source for task in parts.values()}
     notes = tuple(note for task in parts.values() for note in task.notes)
-    return _checked(Task(name, train, {"test": test}, SAMPLE if SAMPLE in sources else sources.pop(), notes))
+    return _checked(BenchmarkTask(name, train, {"test": test}, SAMPLE if SAMPLE in sources else sources.pop(), notes))
 
 
-def _joined(parts: Mapping[str, Rows]) -> Rows:
-    return Rows(
+def _joined(parts: Mapping[str, LabelledRows]) -> LabelledRows:
+    return LabelledRows(
         texts=[text for rows in parts.values() for text in rows.texts],
         pairs=None,
         labels=[label for rows in parts.values() for label in rows.labels],
@@ -224,10 +224,10 @@ def _found(folder: Path) -> _Known:
     return _Known(folder.name, {"test": test}, pair=pair, domain=domain)
 
 
-def _from_folder(name: str, folder: Path, known: _Known) -> Task:
+def _from_folder(name: str, folder: Path, known: _Known) -> BenchmarkTask:
     notes: list[str] = []
 
-    def read(split: str) -> Rows:
+    def read(split: str) -> LabelledRows:
         file = _split_file(folder, split)
         if file is None:
             raise LindaError(f"the task {name!r} needs {folder / split}.jsonl.gz, which is not there")
@@ -239,7 +239,7 @@ def _from_folder(name: str, folder: Path, known: _Known) -> Task:
     train = read("train")
     source = SAMPLE if notes else "a folder of tasks"
     tests = {test: read(split) for test, split in known.tests.items()}
-    return _checked(Task(name, train, tests, source, tuple(notes), known.small_classes))
+    return _checked(BenchmarkTask(name, train, tests, source, tuple(notes), known.small_classes))
 
 
 def _split_file(folder: Path, split: str) -> Path | None:
@@ -248,7 +248,7 @@ def _split_file(folder: Path, split: str) -> Path | None:
     return next((file for pattern in patterns for file in sorted(folder.glob(pattern))), None)
 
 
-def _from_hub(name: str, known: _Known) -> Task:
+def _from_hub(name: str, known: _Known) -> BenchmarkTask:
     hub = known.hub
     if hub is None:
         raise LindaError(f"the task {name!r} is not on the hub; give the folder that has it (--data DIR)")
@@ -256,10 +256,10 @@ def _from_hub(name: str, known: _Known) -> Task:
         _hub_rows(name, hub, "train"),
         {test: _hub_rows(name, hub, split) for test, split in known.tests.items()},
     )
-    return _checked(Task(name, train, tests, "the hub", small_classes=known.small_classes))
+    return _checked(BenchmarkTask(name, train, tests, "the hub", small_classes=known.small_classes))
 
 
-def _hub_rows(name: str, hub: _Hub, split: str) -> Rows:
+def _hub_rows(name: str, hub: _Hub, split: str) -> LabelledRows:
     import datasets
 
     try:
@@ -270,10 +270,10 @@ def _hub_rows(name: str, hub: _Hub, split: str) -> Rows:
         ) from error
     names = hub.names or rows.features[hub.label].names
     pairs = None if hub.pair is None else list(rows[hub.pair])
-    return Rows(list(rows[hub.text]), pairs, [names[code] for code in rows[hub.label]], None)
+    return LabelledRows(list(rows[hub.text]), pairs, [names[code] for code in rows[hub.label]], None)
 
 
-def _read_file(path: Path, text: str, label: str, pair: str | None, domain: str | None) -> Rows:
+def _read_file(path: Path, text: str, label: str, pair: str | None, domain: str | None) -> LabelledRows:
     from linda.files.tables import column_values, find_format, read_table
 
     texts = [column for column in (text, pair, domain) if column is not None]
@@ -282,7 +282,7 @@ def _read_file(path: Path, text: str, label: str, pair: str | None, domain: str 
     for batch in batches:
         for column in schema.names:
             columns[column] += column_values(batch, column)
-    # Columns that augmentation writes mean nothing here: a file that was augmented before can be tested on.
+    # Columns that augmentation writes are ignored: a file that was augmented before can be used too.
     read = {name: values for name, values in columns.items() if name in (text, label, pair) or name not in RECORD}
     try:
         examples = read_examples(ListTable(read), text, label, pair)
@@ -297,7 +297,32 @@ def _read_file(path: Path, text: str, label: str, pair: str | None, domain: str 
     names = examples.labels.names
     domains = None if domain is None else [str(value) for value in columns[domain]]
     labels = [names[code] for code in examples.labels.codes]
-    return Rows(columns[text], None if pair is None else columns[pair], labels, domains)
+    return LabelledRows(columns[text], None if pair is None else columns[pair], labels, domains)
+
+
+@lru_cache(maxsize=2)
+def read_unlabelled(path: Path, text: str, label: str) -> tuple[str, ...]:
+    """The texts of a file that has no labels.
+
+    A file with labels is refused: whoever has labels should train on them.
+    """
+    from linda.files.tables import column_values, find_format, read_table
+
+    schema, batches = read_table(path, find_format(path), [text])
+    if text not in schema.names:
+        raise LindaError(f"{path}: there is no column {text!r}; the data has {shown(schema.names)}")
+    if label in schema.names:
+        raise LindaError(
+            f"{path} has a column {label!r}, but --unlabelled takes texts without labels; drop the column, or train "
+            "on these rows"
+        )
+    texts = [value for batch in batches for value in column_values(batch, text)]
+    empty = next((number for number, value in enumerate(texts) if not str(value or "").strip()), None)
+    if empty is not None:
+        raise LindaError(f"{path}: row {empty} has no {text!r}; every unlabelled row needs a text")
+    if not texts:
+        raise LindaError(f"{path} has no rows; --unlabelled needs at least one text")
+    return tuple(texts)
 
 
 def _check_domains(values: list[Any], column: str) -> None:
@@ -306,7 +331,7 @@ def _check_domains(values: list[Any], column: str) -> None:
             raise LindaError(f"row {number} has no {column!r}; every row needs a domain")
 
 
-def _checked(task: Task) -> Task:
+def _checked(task: BenchmarkTask) -> BenchmarkTask:
     classes = set(task.train.labels)
     if len(classes) < 2:
         raise LindaError(

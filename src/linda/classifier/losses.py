@@ -1,4 +1,4 @@
-"""The loss for soft labels, for anyone's training loop."""
+"""The loss for soft labels, for use in any training loop."""
 
 from typing import Any
 
@@ -7,12 +7,21 @@ from torch import Tensor
 
 
 def soft_cross_entropy(logits: Tensor, target: Any, weight: Any = None) -> Tensor:
-    """−Σᵢ yᵢ log softmax(logits)ᵢ, the mean over rows.
+    """Cross-entropy against distributions: −Σᵢ yᵢ log softmax(logits)ᵢ, mean over rows.
 
-    logits: (B, C) scores. target: (B, C) distributions, as in the column `label_probs`, or (B,) class numbers.
-    weight: (B,) how much each row counts; the mean is then a weighted one.
+    The Trainer of `transformers` treats float vectors as multi-label targets instead and scores every class separately.
 
-    `transformers` takes float vectors for multi-label targets and scores every class by itself; this does not.
+    Args:
+        logits: (B, C)
+        target: (B, C) distributions, as in the column `label_probs`, or (B,) class numbers.
+        weight: (B,) row weights; the result is then the weighted mean.
+
+    Returns:
+        A scalar.
+
+    Example:
+        >>> soft_cross_entropy(torch.zeros(1, 2), [[0.7, 0.3]])
+        tensor(0.6931)
     """
     target = torch.as_tensor(target, device=logits.device)
     if target.shape == logits.shape[:1]:

@@ -1,8 +1,8 @@
-"""A few short texts laid end to end, so that an encoder computes no padding and reads its weights once.
+"""Packs short texts end to end, so that an encoder computes no padding and reads its weights once.
 
-A minibatch of eight questions has some hundred tokens: padded it has half as many again, and cut into groups of like
-length every group reads all weights, forwards and backwards. Laid end to end, with positions that begin anew at every
-text and attention that does not look beyond it, the states are the same.
+A minibatch of eight questions has about a hundred tokens. Padding adds half as many, and in groups of similar length
+each group reads all weights, forward and backward. Packed end to end, with positions that restart at every text and
+attention limited to the text, the states are the same.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-# Attention grows with the square of a line: several short ones are better than one long one.
+# Attention costs the square of the line length: several short lines are cheaper than one long line.
 _LINE = 64
 
 _PADDING = -1
@@ -61,7 +61,7 @@ def pack(texts: Sequence[dict[str, Tensor]], padding: int) -> Packed:
 
 
 def _lines(lengths: Sequence[int]) -> list[list[int]]:
-    """Which texts share a line: the longest first, each into the first line that has room."""
+    """Which texts share a line: longest first, each into the first line with enough room."""
     room = max(_LINE, *lengths)
     lines: list[list[int]] = []
     left: list[int] = []

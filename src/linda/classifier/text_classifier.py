@@ -1,19 +1,18 @@
-"""A text classifier for hard and soft labels: the benchmark's student, and the teacher of predicted labels.
+"""A fine-tuned text classifier for hard and soft labels.
 
     classifier = TextClassifier(epochs=30, batch_size=8).fit(texts, labels)
     classifier.predict(["How far is the moon?"])
 
-The loss is cross-entropy against a distribution. (`transformers`' own Trainer takes float vectors for
-multi-label targets and scores every class by itself.) Everything random in `fit` follows from its seed: the
-new head, the order of the rows and the dropout.
+The loss is cross-entropy against a distribution. (The Trainer of `transformers` treats float vectors as multi-label
+targets and scores every class separately.) The seed of `fit` decides everything random in it: the new head, the order
+of the rows and the dropout.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,9 @@ import torch
 from torch import Tensor, nn
 
 from linda.classifier.encoder import SentenceEncoder, find_encoder, known_learning_rate
+from linda.classifier.inputs import as_distributions, by_position, check_rows
 from linda.classifier.losses import soft_cross_entropy
+from linda.classifier.seeding import random_stream, seeded_dropout
 from linda.errors import LindaError, checked_integer, checked_number, reason, shortened
 from linda.files.folders import atomic_folder
 from linda.files.jsonfile import read_json_object
@@ -32,17 +33,28 @@ from linda.model.pretrained import CLASSIFIER_FILE, ModelKind, find_device, kind
 
 _HEAD_FILE = "head.safetensors"
 
-# Separate streams for what one seed decides, so that one more draw here never shifts the others.
-_ORDER, _MIXUP = range(2)
+_ORDER, _MIXUP = range(2)  # random streams
 
 
 class TextClassifier:
-    """Fine-tunes an encoder and a linear layer on top of its sentence vector.
+    """Fine-tunes an encoder with a linear layer on top of its sentence vector.
 
-    encoder: folder or hub name of a `transformers` encoder; None is all-MiniLM-L6-v2.
-    learning_rate: of Adam, fixed; None is the encoder's own (3e-5, the paper's, where none is known).
-    updates: how many minibatches to train on, whatever the number of rows; None is `epochs` passes over them.
-    mixup: mix sentence vectors and labels within each minibatch, λ ~ Beta(mixup, mixup), as Guo et al. 2019.
+    Args:
+        encoder: Folder or hub name of a `transformers` encoder; None is all-MiniLM-L6-v2.
+        learning_rate: Constant learning rate of Adam; None is the value known for the encoder, else 3e-5.
+        batch_size: Rows per minibatch.
+        epochs: Passes over the rows, if `updates` is None.
+        updates: Number of minibatches, whatever the number of rows.
+        mixup: Mix sentence vectors and labels within each minibatch, λ ~ Beta(mixup, mixup) (Guo et al. 2019).
+        dropout: Dropout on the sentence vector.
+        max_length: Tokens of a text that the encoder reads; the rest is cut off.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        progress: Show a progress bar.
+
+    Example:
+        >>> classifier = TextClassifier(epochs=30, batch_size=8).fit(texts, labels)
+        >>> classifier.predict(["How far is the moon?"])
+        ['NUM']
     """
 
     def __init__(
@@ -82,24 +94,30 @@ class TextClassifier:
         classes: Sequence[Any] | None = None,
         seed: int = 0,
     ) -> TextClassifier:
-        """Trains from the pretrained encoder, never from an earlier fit; one that was loaded, from what was saved.
+        """Trains from the pretrained encoder, or from the saved one if this classifier was loaded.
 
-        labels: one class per text, or distributions (N, C) over `classes`.
-        pairs: the second text of each row, where a row is a pair.
-        weights: how much each row counts in the loss, beside the others of its minibatch.
-        classes: all classes there are, in order; needed with distributions, and where rows show only some.
+        Args:
+            texts: One text per row.
+            labels: One class per row, or distributions (N, C) over `classes`.
+            pairs: The second text of each row, for tasks on pairs of texts.
+            weights: Weight of each row in the loss, relative to the others of its minibatch.
+            classes: All classes, in order. Required with distributions, and if the rows do not show all of them.
+            seed: Decides the new layer, the order of the rows and the dropout.
+
+        Returns:
+            This classifier.
         """
-        texts, pairs, weights = _by_position(texts), _by_position(pairs), _by_position(weights)
-        targets, self.classes_ = _as_distributions(labels, classes)
-        _check_rows(texts, pairs, len(targets), weights)
+        texts, pairs, weights = by_position(texts), by_position(pairs), by_position(weights)
+        targets, self.classes_ = as_distributions(labels, classes)
+        check_rows(texts, pairs, len(targets), weights)
         loss_weights = torch.ones(len(texts)) if weights is None else torch.tensor(weights, dtype=torch.float32)
-        with _seeded(seed, self.device):
+        with seeded_dropout(seed, self.device):
             encoder = SentenceEncoder.from_pretrained(self.encoder, self.max_length)
             network = _Network(encoder, len(self.classes_), self.dropout)
             network.initialize(torch.Generator().manual_seed(seed))
             network.to(self.device).train()
             with encoder.narrowed(chain(texts, () if pairs is None else pairs)):
-                self._train(network, texts, pairs, targets, loss_weights, seed)
+                self._train(network, texts, pairs, torch.from_numpy(targets).float(), loss_weights, seed)
         self._network = network.eval()
         return self
 
@@ -114,8 +132,8 @@ class TextClassifier:
     ) -> None:
         encoder = network.encoder
         optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
-        batches = _batches_forever(len(texts), self.batch_size, _random(seed, _ORDER))
-        mixing = _random(seed, _MIXUP)
+        batches = _batches_forever(len(texts), self.batch_size, random_stream(seed, _ORDER))
+        mixing = random_stream(seed, _MIXUP)
         updates = self.updates or self.epochs * math.ceil(len(texts) / self.batch_size)
         for _ in self._with_progress(range(updates)):
             batch = next(batches)
@@ -133,8 +151,8 @@ class TextClassifier:
     def predict_proba(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
         """The probability (N, C) of each of `classes_` for each text."""
         network = self._fitted()
-        texts, pairs = _by_position(texts), _by_position(pairs)
-        _check_rows(texts, pairs, len(texts), None)
+        texts, pairs = by_position(texts), by_position(pairs)
+        check_rows(texts, pairs, len(texts), None)
         rows = network.encoder.tokenize(texts, pairs)
         return np.asarray(network.logits(network.encoder(rows)).softmax(dim=-1).cpu().numpy())
 
@@ -143,9 +161,9 @@ class TextClassifier:
         return [self.classes_[best] for best in self.predict_proba(texts, pairs).argmax(axis=1)]
 
     def save(self, folder: str | Path) -> None:
-        """Writes the encoder as `transformers` does, and the head beside it, into a folder.
+        """Writes a `transformers` folder of the encoder, with the linear layer beside it.
 
-        A classifier that was saved there before is replaced; a folder of anything else is left alone.
+        Replaces a classifier that was saved there before; refuses a folder that holds anything else.
         """
         from safetensors.torch import save_file
 
@@ -236,7 +254,7 @@ class _Network(nn.Module):
         self.head = nn.Linear(encoder.width, n_classes)
 
     def initialize(self, generator: torch.Generator) -> None:
-        """A head like that of BERT's own fine-tuning: small normal weights, no bias."""
+        """As in BERT's fine-tuning: small normal weights, no bias."""
         nn.init.normal_(self.head.weight, std=0.02, generator=generator)
         nn.init.zeros_(self.head.bias)
 
@@ -246,72 +264,15 @@ class _Network(nn.Module):
         return logits
 
 
-def _as_distributions(labels: Sequence[Any] | np.ndarray, classes: Sequence[Any] | None) -> tuple[Tensor, list[Any]]:
-    """Labels as rows (N, C) that sum to 1, and the classes that the C columns stand for."""
-    array = np.asarray(labels)
-    if array.ndim == 2:
-        if classes is None or len(classes) != array.shape[1]:
-            count = "none" if classes is None else str(len(classes))
-            raise LindaError(
-                f"distributions over {array.shape[1]} classes need as many names in `classes`, got {count}"
-            )
-        wrong = ~np.isfinite(array).all(axis=1) | (array < 0).any(axis=1) | (np.abs(array.sum(axis=1) - 1) > 1e-3)
-        if wrong.any():
-            row = int(wrong.argmax())
-            raise LindaError(f"label {row} is no distribution: {array[row].tolist()} must be ≥ 0 and sum to 1")
-        return torch.tensor(array, dtype=torch.float32), _plain(classes)
-    names = _plain(labels)
-    known = sorted(set(names)) if classes is None else _plain(classes)
-    column: dict[Hashable, int] = {name: number for number, name in enumerate(known)}
-    unknown = next((name for name in names if name not in column), None)
-    if unknown is not None:
-        raise LindaError(f"the label {unknown!r} is none of the classes {known}")
-    return torch.eye(len(known))[[column[name] for name in names]], known
-
-
-def _plain(values: Iterable[Any]) -> list[Any]:
-    """Python's own values for numpy's: they are saved as JSON."""
-    return [value.item() if isinstance(value, np.generic) else value for value in values]
-
-
-def _by_position(column: Any) -> Any:
-    """A numpy or pandas column as a list: rows are taken by place, and pandas' [] looks for its index instead."""
-    return column.tolist() if hasattr(column, "tolist") else column
-
-
-def _check_rows(
-    texts: Sequence[str], pairs: Sequence[str] | None, n_labels: int, weights: Sequence[float] | None
-) -> None:
-    if isinstance(texts, str):
-        raise LindaError("texts must be a list of texts, got one string")
-    if not len(texts):
-        raise LindaError("there are no texts to classify")
-    for what, column in (("labels", range(n_labels)), ("pairs", pairs), ("weights", weights)):
-        if column is not None and len(column) != len(texts):
-            raise LindaError(f"{len(texts)} texts but {len(column)} {what}: each text needs one")
-
-
 def _batches_forever(n_rows: int, batch_size: int, random: np.random.Generator) -> Iterator[list[int]]:
-    """Random minibatches, every row once before any row again."""
+    """Random minibatches; every row comes once before any row comes again."""
     while True:
         order = random.permutation(n_rows).tolist()
         yield from (order[start : start + batch_size] for start in range(0, n_rows, batch_size))
 
 
 def _mixed(vectors: Tensor, targets: Tensor, beta: float, random: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """Vectors (B, d) and targets (B, C), each mixed with another of the minibatch, all by one share."""
+    """Vectors (B, d) and targets (B, C), each mixed with another row of the minibatch, all with one ratio."""
     share = float(random.beta(beta, beta))
     other = torch.from_numpy(random.permutation(len(vectors))).to(vectors.device)
     return share * vectors + (1 - share) * vectors[other], share * targets + (1 - share) * targets[other]
-
-
-def _random(seed: int, stream: int) -> np.random.Generator:
-    return np.random.default_rng([seed, stream])
-
-
-@contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Dropout layers draw from torch's own random state: it is set for the block and put back after it."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        yield

@@ -1,4 +1,4 @@
-"""`linda bench`: does augmentation help on this data, and which kind?"""
+"""`linda bench`: compares augmentation methods on the user's data or on known tasks."""
 
 from __future__ import annotations
 
@@ -15,103 +15,162 @@ from linda.cli.options import FILE, PATH, asked_for, engine_option, option_name,
 from linda.errors import LindaError, shortened
 
 if TYPE_CHECKING:
-    from linda.benchmark.cells import Settings
-    from linda.benchmark.paper import Experiment
+    from linda.benchmark.grid import TaskProtocols
     from linda.benchmark.protocol import Protocol
-    from linda.benchmark.run import Plan
+    from linda.benchmark.recipes import Recipe
+    from linda.benchmark.reporting.paper import Experiment
+    from linda.benchmark.settings import BenchmarkSettings
     from linda.benchmark.tasks import TaskSource
 
 _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
 
+_QUICK_SEEDS, _SLOW_SEEDS = 25, 5
+
 
 @click.command(context_settings={"show_default": True})
-@click.option("--output", required=True, type=PATH, help="Folder of the results. Alone: report anew.")
-@click.option("--train", type=PATH, help="Your own training file: CSV, TSV, JSONL or Parquet.")
-@click.option("--test", type=PATH, help="Your own test file.")
+@click.option(
+    "--output",
+    required=True,
+    type=PATH,
+    help="Folder of the results. Without data options: write the report of the folder again.",
+)
+@click.option("--train", type=PATH, help="Training file: CSV, TSV, JSONL or Parquet.")
+@click.option("--test", type=PATH, help="Test file.")
 @click.option("--text", default="text", help="Column of the text.")
 @click.option("--label", default="label", help="Column of the label.")
-@click.option("--pair", help="Column of the second text of a pair task.")
-@click.option("--domain", help="Column of the domain: train on each, test on all.")
-@click.option("--paper", type=click.Choice(_EXPERIMENTS), help="One of the paper's experiments.")
+@click.option("--pair", help="Column of the second text, for tasks on pairs of texts.")
+@click.option("--domain", help="Column of the domain: train on each domain, test on all.")
+@click.option("--paper", type=click.Choice(_EXPERIMENTS), help="Run one of the paper's experiments.")
 @click.option(
     "--profile",
     type=click.Choice(["laptop", "paper"]),
     default="laptop",
-    help="laptop: MiniLM, at most 1,000 training (ood: 250 of a domain) and 2,000 test rows. paper: BERT-base, its "
-    "rows, and its own LINDA too.",
+    help="laptop: MiniLM, at most 1,000 training rows (ood: 250 per domain) and 2,000 test rows. paper: BERT-base, all "
+    "rows, and LINDA as in the paper too.",
 )
-@click.option("--tasks", help="Tasks by name, as trec-coarse,sst2; an unknown name lists them.")
-@click.option("--data", type=PATH, help="Folder of tasks (NAME/train.jsonl.gz …) instead of the hub.")
-@click.option("--methods", help="As vanilla,eda,linda or linda+partners=same+weight=0.5.")
-@click.option("--shots", help="Rows of each class to train on, as 5,10.")
-@click.option("--train-size", type=click.IntRange(2, 10**9), help="The most training rows.")
-@click.option("--test-size", type=click.IntRange(1, 10**9), help="The most test rows, the same for all.")
-@click.option("--small-classes", is_flag=True, help="Classes with fewer rows than shots give what they have.")
-@click.option("--seeds", type=click.IntRange(1, 1000), default=5, help="How often rows are drawn and models trained.")
-@click.option("--on", type=click.Choice(["test", "validation"]), default="test", help="validation: a part of training.")
+@click.option("--tasks", help="Tasks by name, e.g. trec-coarse,sst2. An unknown name lists all.")
+@click.option("--data", type=PATH, help="Folder of tasks (NAME/train.jsonl.gz, …), instead of the hub.")
+@click.option("--methods", help="Methods with settings, e.g. vanilla,eda,linda+balance,linda+partners=same+weight=0.5.")
+@click.option("--shots", help="Training rows per class, e.g. 5,10.")
+@click.option("--train-size", type=click.IntRange(2, 10**9), help="Maximum number of training rows.")
 @click.option(
-    "--encoder", type=FILE, help="Folder or hub name of the encoder to fine-tune; all-MiniLM-L6-v2 by default."
+    "--imbalance",
+    help="Rows of a rare class and of every other class, e.g. 10:100,10:300; or natural: keep the class shares of the "
+    "data.",
 )
-@click.option("--learning-rate", help="A number, or search. By default the encoder's own, searched if none is known.")
-@click.option("--batch-size", type=click.IntRange(1, 100_000), help="By default 8 with shots, 32 without.")
-@click.option("--epochs", type=click.IntRange(1, 10_000), help="By default 30 with shots, 5 without.")
+@click.option("--rare", help="The rare class of --imbalance; by default each class in turn.")
+@click.option("--label-noise", help="Share of training rows that get a wrong label, e.g. 0.2 or 0,0.1,0.2.")
+@click.option("--test-size", type=click.IntRange(1, 10**9), help="Maximum number of test rows, the same for all.")
+@click.option("--small-classes", is_flag=True, help="Accept classes with fewer rows than asked for.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    help="Number of draws of training rows.  [default: 25 if training takes seconds; 5 for finetune and setfit]",
+)
+@click.option(
+    "--on",
+    type=click.Choice(["test", "validation"]),
+    default="test",
+    help="Test on the test set, or on a part of the training set to choose settings.",
+)
+@click.option(
+    "--metric",
+    default="accuracy",
+    help="Metric that ranks the methods: accuracy, macro_f1, balanced_accuracy, auc, average_precision, log_loss, "
+    "brier, ece; with _tuned for a tuned threshold (macro_f1_tuned); of a rare class recall:CLASS, precision:CLASS.",
+)
+@click.option("--baseline", default="vanilla", help="Method that the others are compared with.")
+@click.option(
+    "--student",
+    default="finetune",
+    help="Classifier to train: finetune, probe (logistic regression on vectors of the encoder), setfit, tfidf, or a "
+    "scikit-learn pipeline as module:attribute.",
+)
+@click.option(
+    "--folds",
+    type=click.IntRange(0, 100),
+    help="Folds of the training rows on which thresholds and temperatures are tuned; 0: none.  [default: 5 if training "
+    "takes seconds; 0 for finetune and setfit]",
+)
+@click.option("--encoder", type=FILE, help="Folder or hub name of the student's encoder.  [default: all-MiniLM-L6-v2]")
+@click.option("--teacher", help="Student that predicts labels of new texts.  [default: the same as --student]")
+@click.option("--teacher-encoder", type=FILE, help="Encoder of the teacher.  [default: the same as --encoder]")
+@click.option(
+    "--unlabelled",
+    help="File of texts without labels, or rest: the training rows that are not drawn. For pseudo-label and for "
+    "partners=unlabelled.",
+)
+@click.option(
+    "--learning-rate",
+    help="Learning rate of finetune: a number, or search.  [default: the known rate of the encoder, else search]",
+)
+@click.option("--batch-size", type=click.IntRange(1, 100_000), help="[default: 8 with few rows per class, else 32]")
+@click.option("--epochs", type=click.IntRange(1, 10_000), help="[default: 30 with few rows per class, else 5]")
 @click.option(
     "--match",
     type=click.Choice(["steps", "epochs"]),
-    help="steps (default): all methods train equally long. epochs: more rows, more updates, as in the paper.",
+    help="steps: the same number of updates for all methods. epochs: more rows, more updates, as in the paper.  "
+    "[default: steps]",
 )
 @click.option(
     "--max-length",
     type=click.IntRange(8, 100_000),
-    help="Tokens of a text that the encoder reads; 256 by default; with --paper 128, or 512 where the "
-    "profile is the paper's.",
+    help="Tokens of a text that the encoder reads.  [default: 256; with --paper 128, or 512 in its profile paper]",
 )
-@click.option("--model", type=FILE, help="LINDA model: folder or hub name; the embedded one by default.")
+@click.option("--model", type=FILE, help="LINDA model: folder or hub name.  [default: the embedded model]")
 @engine_option
-@click.option("--masked-model", type=FILE, help="Masked language model of ssmba; the LINDA model by default.")
+@click.option("--masked-model", type=FILE, help="Masked language model of ssmba.  [default: the LINDA model]")
 @translate_option
 @click.option(
     "--workers",
     type=click.IntRange(1, 256),
     default=2,
-    help="Cells computed at a time, one thread each; a single one has all threads.",
+    help="Cells computed at a time, on one thread each; a single worker uses all threads.",
 )
 @click.pass_context
 def command(context: click.Context, /, output: Path, **given: Any) -> None:
-    """Compare augmentation methods: the same rows, seeds and number of updates for each.
+    """Compare augmentation methods on the same rows, seeds and number of updates.
+
+    Every cell (task, method, seed) is a file in OUTPUT/cells; a second run computes only what is missing. The report
+    is OUTPUT/report.md, with results.csv and figures beside it.
 
     \b
-    linda bench --train my.csv --test my_test.csv --shots 10 --methods vanilla,eda,linda --output results
-    linda bench --paper low-resource --data tasks --output results
-
-    Every cell (task, method, seed) is a file in OUTPUT/cells; a second run computes only what is missing. The
-    report is OUTPUT/report.md, with results.csv and figures beside it.
+    Examples:
+      linda bench --train my.csv --test my_test.csv --shots 10 --methods vanilla,eda,linda --output results
+      linda bench --train my.csv --test my_test.csv --imbalance 10:100 --student tfidf --metric macro_f1_tuned \\
+          --methods vanilla,class-weights,oversample,linda+balance --output rare
     """
-    from linda.benchmark.methods import parse_method
-    from linda.benchmark.report import write_report
-    from linda.benchmark.run import check_results_folder, make_grid, run_grid
+    from linda.benchmark.grid import check_results_folder, make_grid, run_grid
+    from linda.benchmark.recipes import parse_recipe
+    from linda.benchmark.reporting.report import write_report
+    from linda.evaluation.metrics import find_metric
 
     check_results_folder(output)
     command_line = _command_line()  # before hours of work, in which files may come and go
     _check_needed(context)
+    find_metric(given["metric"])
     experiment = _experiment(given)
-    methods = [parse_method(name) for name in _listed(given["methods"]) or _default_methods(given, experiment)]
-    plan = [(task, _protocols(given, experiment, task.name)) for task in _tasks(given, experiment)]
-    if plan:
+    tasks = [(task, _protocols(given, experiment, task.name)) for task in _tasks(given, experiment)]
+    if tasks:
         settings = _settings(given, experiment)
-        cells = make_grid(plan, methods, range(given["seeds"]), settings)  # before a search: it finds what cannot be
-        settings = replace(settings, learning_rate=_learning_rate(given, plan, settings, output))
+        names = _listed(given["methods"]) or _default_methods(given, experiment, settings)
+        recipes = [parse_recipe(name) for name in names]
+        # Before a search of the learning rate: this finds what cannot be computed.
+        cells = make_grid(tasks, recipes, range(_seeds(given, settings)), settings)
+        _check_used(context, recipes, settings)
+        if settings.kind.uses_learning_rate:
+            settings = replace(settings, learning_rate=_learning_rate(given, tasks, settings, output))
         run_grid(cells, settings, output, given["workers"], command=command_line)
-    report = write_report(output)
+    report = write_report(output, given["metric"], given["baseline"])
     click.echo(report.split("\n## ")[0].strip())
     click.echo(f"\nTables and figures: {output / 'report.md'}")
 
 
 def _check_needed(context: click.Context) -> None:
-    """An option that would do nothing is an error: whoever gives it expects something."""
+    """Raises a LindaError for an option that would have no effect."""
     asked = asked_for(context)
     has_files, has_tasks = bool(asked & {"train", "test"}), bool(asked & {"tasks", "paper"})
-    if not has_files and not has_tasks and (idle := sorted(asked - {"output", "workers"})):
+    if not has_files and not has_tasks and (idle := sorted(asked - {"output", "workers", "metric", "baseline"})):
         raise LindaError(f"{option_name(context, idle[0])} needs data: --tasks, --paper, or --train and --test")
     if not has_files and (own := sorted(asked & {"text", "label", "pair", "domain"})):
         raise LindaError(
@@ -121,10 +180,33 @@ def _check_needed(context: click.Context) -> None:
         raise LindaError("--data is the folder of tasks by name (--tasks, --paper), not of your own files")
     if "profile" in asked and "paper" not in asked:
         raise LindaError("--profile goes with --paper: one of the paper's experiments")
+    if "rare" in asked and "imbalance" not in asked:
+        raise LindaError("--rare names the rare class of --imbalance, which is missing; give e.g. --imbalance 10:100")
+
+
+def _check_used(context: click.Context, recipes: list[Recipe], settings: BenchmarkSettings) -> None:
+    """Raises a LindaError for an option that neither the student nor any method uses."""
+    from linda.classifier.students import find_student
+
+    students = {settings.student, settings.teacher_name if any(r.uses_teacher for r in recipes) else settings.student}
+    trains = any(find_student(name).uses_learning_rate for name in students)
+    idle = {
+        **dict.fromkeys(("learning_rate", "batch_size", "epochs"), None if trains else "only finetune has it"),
+        **dict.fromkeys(
+            ("teacher", "teacher_encoder"),
+            None if any(r.uses_teacher for r in recipes) else "no method predicts labels, as eda+labels=predicted does",
+        ),
+        "unlabelled": None
+        if any(r.uses_unlabelled for r in recipes)
+        else "no method uses unlabelled texts, as pseudo-label does",
+    }
+    for name in sorted(asked_for(context)):
+        if reason := idle.get(name):
+            raise LindaError(f"{option_name(context, name)} has no effect: {reason}")
 
 
 def _experiment(given: dict[str, Any]) -> Experiment | None:
-    from linda.benchmark.paper import find_experiment
+    from linda.benchmark.reporting.paper import find_experiment
 
     return find_experiment(given["paper"], given["profile"]) if given["paper"] else None
 
@@ -144,59 +226,79 @@ def _tasks(given: dict[str, Any], experiment: Experiment | None) -> list[TaskSou
     return [OwnTask(name, given["train"], given["test"], **columns)]
 
 
-def _default_methods(given: dict[str, Any], experiment: Experiment | None) -> list[str]:
+def _default_methods(given: dict[str, Any], experiment: Experiment | None, settings: BenchmarkSettings) -> list[str]:
     methods = list(experiment.methods) if experiment else ["vanilla", "eda", "ssmba", "mixup", "linda"]
+    if not settings.kind.mixes_vectors:
+        methods.remove("mixup")
     return [*methods, "backtranslation"] if given["translate"] else methods
 
 
+def _seeds(given: dict[str, Any], settings: BenchmarkSettings) -> int:
+    return given["seeds"] or (_SLOW_SEEDS if settings.kind.trains_encoder else _QUICK_SEEDS)
+
+
 def _protocols(given: dict[str, Any], experiment: Experiment | None, task: str) -> list[Protocol]:
-    from linda.benchmark.protocol import Protocol
+    noises = [_share(part, "--label-noise") for part in _listed(given["label_noise"])] or [0.0]
+    return [replace(draw, label_noise=noise) for draw in _draws(given, experiment, task) for noise in noises]
+
+
+def _draws(given: dict[str, Any], experiment: Experiment | None, task: str) -> list[Protocol]:
+    from linda.benchmark.protocol import NATURAL, Protocol
 
     shots = _numbers(given["shots"], "--shots")
+    imbalance = _listed(given["imbalance"])
+    if given["train_size"] and shots:
+        raise LindaError("give --shots or --train-size, not both")
+    if shots and imbalance:
+        raise LindaError("give --shots or --imbalance, not both")
+    if NATURAL in imbalance:
+        if len(imbalance) > 1 or given["rare"]:
+            raise LindaError("--imbalance natural keeps the class shares of the data; give no ratio and no --rare")
+        return [Protocol(train_size=given["train_size"], is_natural=True)]
+    if imbalance:
+        if given["train_size"]:
+            raise LindaError("--imbalance 10:100 says how many rows are drawn; leave --train-size out")
+        return [Protocol(imbalance=_ratio(part), rare=given["rare"]) for part in imbalance]
     if given["train_size"]:
-        if shots:
-            raise LindaError("give --shots or --train-size, not both")
         return [Protocol(train_size=given["train_size"])]
     if experiment is None:
         return [Protocol(shots=number) for number in shots] or [Protocol()]
     return [Protocol(shots=number) for number in shots or experiment.shots] or [
-        Protocol(None, experiment.rows_of(task))
+        Protocol(train_size=experiment.rows_of(task))
     ]
 
 
-def _settings(given: dict[str, Any], experiment: Experiment | None) -> Settings:
+def _settings(given: dict[str, Any], experiment: Experiment | None) -> BenchmarkSettings:
     """All but the learning rate."""
-    from linda.benchmark.cells import Settings
-    from linda.benchmark.methods import Models
+    from linda.benchmark.models import Models
+    from linda.benchmark.settings import BenchmarkSettings
 
     there, back = given["translate"] or (None, None)
     preset = {name: getattr(experiment, name) for name in ("encoder", "max_length", "match", "test_size") if experiment}
-    chosen = {
-        name: given[name]
-        for name in ("encoder", "max_length", "match", "test_size", "batch_size", "epochs", "on")
-        if given[name] is not None
-    }
+    names = ["encoder", "max_length", "match", "test_size", "batch_size", "epochs", "on", "student", "folds"]
+    names += ["teacher", "teacher_encoder", "unlabelled", "text", "label"]
+    chosen = {name: given[name] for name in names if given[name] is not None}
     models = Models(given["model"], given["masked_model"], there, back, given["engine"])
-    return Settings(**{**preset, **chosen}, models=models)
+    return BenchmarkSettings(**{**preset, **chosen}, models=models)
 
 
-def _learning_rate(given: dict[str, Any], plan: Plan, settings: Settings, output: Path) -> float:
-    """As given, or the encoder's own, or searched."""
+def _learning_rate(given: dict[str, Any], tasks: TaskProtocols, settings: BenchmarkSettings, output: Path) -> float:
+    """As given, or as known for the encoder, or searched."""
     from linda.classifier.encoder import known_learning_rate
 
     rate = given["learning_rate"]
     if rate is None:
         rate = known_learning_rate(settings.encoder) or "search"
     if rate == "search":
-        return _searched_rate(plan, settings, output, given["workers"])
+        return _searched_rate(tasks, settings, output, given["workers"])
     return _positive(rate, "--learning-rate")
 
 
-def _searched_rate(plan: Plan, settings: Settings, output: Path, workers: int) -> float:
-    from linda.benchmark.rate import search_rate
+def _searched_rate(tasks: TaskProtocols, settings: BenchmarkSettings, output: Path, workers: int) -> float:
+    from linda.benchmark.learning_rate import search_rate
 
     click.echo("Searching the learning rate, with vanilla on a part of the training rows", err=True)
-    accuracy = search_rate(plan, settings, output, workers)
+    accuracy = search_rate(tasks, settings, output, workers)
     best = max(accuracy, key=lambda rate: accuracy[rate])
     listed = ", ".join(f"{rate:g}: {found:.1f}" for rate, found in accuracy.items())
     click.echo(f"Accuracy by rate: {listed}; {best:g} is used", err=True)
@@ -204,7 +306,7 @@ def _searched_rate(plan: Plan, settings: Settings, output: Path, workers: int) -
 
 
 def _listed(text: str | None) -> list[str]:
-    """What stands between commas, each once."""
+    """The parts between commas, each once."""
     return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip())) if text else []
 
 
@@ -213,6 +315,26 @@ def _numbers(text: str | None, option: str) -> list[int]:
     if not all(part.isdecimal() and len(part) < 10 and int(part) > 0 for part in parts):
         raise LindaError(f"{option} is {shortened(text)}; give whole numbers from 1, as 5,10")
     return [int(part) for part in parts]
+
+
+def _ratio(text: str) -> tuple[int, int]:
+    few, _, many = text.partition(":")
+    if not (few.isdecimal() and many.isdecimal() and 0 < int(few) <= int(many)):
+        raise LindaError(
+            f"--imbalance is {text!r}; give rows of the rare class and rows of every other class, e.g. 10:100, "
+            "or natural"
+        )
+    return int(few), int(many)
+
+
+def _share(text: str, option: str) -> float:
+    try:
+        share = float(text)
+        if not 0 <= share < 1:
+            raise ValueError
+    except ValueError:
+        raise LindaError(f"{option} is {text!r}; give a share of the rows from 0 to below 1, e.g. 0.2") from None
+    return share
 
 
 def _positive(value: Any, option: str) -> float:
@@ -226,9 +348,8 @@ def _positive(value: Any, option: str) -> float:
 
 
 def _command_line() -> str:
-    """As it was typed, but with the last part of each path: the rest is of no use on another machine."""
-    line = shlex.join(["linda", *map(_shortened, sys.argv[1:], ["", *sys.argv[1:]])])
-    return line.encode("utf-8", "backslashreplace").decode()  # the name of a file may be any bytes
+    """As it was typed, with the last part of each path alone: the rest means nothing on another machine."""
+    return shlex.join(["linda", *map(_shortened, sys.argv[1:], ["", *sys.argv[1:]])])
 
 
 def _shortened(argument: str, before: str) -> str:

@@ -106,17 +106,11 @@ def _wide_gaps(shares: Shares) -> list[float]:
 
 
 def rising_fit(shares: Shares) -> list[tuple[float, float]]:
-    """The nearest curve (ratio, share) that never falls, by least squares: falling neighbours are pooled."""
-    blocks: list[tuple[float, list[float]]] = []  # (mean share, its ratios)
-    for ratio, share in sorted(shares.items()):
-        ratios = [ratio]
-        while blocks and blocks[-1][0] > share:
-            left_share, left_ratios = blocks.pop()
-            size = len(left_ratios) + len(ratios)
-            share = (left_share * len(left_ratios) + share * len(ratios)) / size
-            ratios = left_ratios + ratios
-        blocks.append((share, ratios))
-    return [(ratio, share) for share, ratios in blocks for ratio in ratios]
+    """The nearest curve (ratio, share) that never falls, by least squares (isotonic regression)."""
+    from sklearn.isotonic import isotonic_regression
+
+    ratios = sorted(shares)
+    return list(zip(ratios, isotonic_regression([shares[ratio] for ratio in ratios]).tolist(), strict=True))
 
 
 def knots_from_shares(shares: Shares) -> Knots:

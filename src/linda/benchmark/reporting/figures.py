@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import matplotlib
 
-from linda.benchmark.results import VANILLA, Results
+from linda.benchmark.reporting.results import Results
 from linda.files.textio import atomic_path
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ _INCHES_PER_COLUMN, _HEIGHT = 1.5, 4.0
 
 
 def draw_figures(results: Results, output: Path) -> list[str]:
-    """Accuracy of every method in every column, and the gains over vanilla with their confidence intervals."""
+    """The scores of every method in every column, and the gains over the baseline with their confidence intervals."""
     drawn = []
-    drawing = {"accuracy.png": _accuracy}
-    if VANILLA in results.methods and len(results.methods) > 1:
+    drawing = {f"{results.metric.name.replace(':', '-')}.png": _scores}
+    if results.compared:
         drawing["gain.png"] = _gain
     for name, draw in drawing.items():
         figure, axes = _sheet(len(results.columns))
@@ -42,7 +42,7 @@ def _sheet(columns: int) -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
-def _accuracy(results: Results, axes: Axes) -> None:
+def _scores(results: Results, axes: Axes) -> None:
     for number, method in enumerate(results.methods):
         found = [(x, s) for x, column in enumerate(results.columns) if (s := results.summary(column, method))]
         axes.errorbar(
@@ -54,11 +54,12 @@ def _accuracy(results: Results, axes: Axes) -> None:
             color=_colour(number),
             label=method,
         )
-    axes.set_ylabel("accuracy in percent, ± standard deviation")
+    unit = "percent" if results.metric.is_percentage else results.metric.unit
+    axes.set_ylabel(f"{results.metric.name} in {unit}, ± standard deviation")
 
 
 def _gain(results: Results, axes: Axes) -> None:
-    methods = [method for method in results.methods if method != VANILLA]
+    methods = results.compared
     axes.axhline(0, color="black", linewidth=0.8)
     for number, method in enumerate(methods):
         found = [(x, g) for x, column in enumerate(results.columns) if (g := results.gain(column, method))]
@@ -71,7 +72,7 @@ def _gain(results: Results, axes: Axes) -> None:
             color=_colour(number + 1),
             label=method,
         )
-    axes.set_ylabel("points over vanilla, 95 % interval")
+    axes.set_ylabel(f"{results.metric.unit} over {results.baseline}, 95 % interval")
 
 
 def _finish(results: Results, figure: Figure, axes: Axes) -> None:
@@ -84,7 +85,7 @@ def _finish(results: Results, figure: Figure, axes: Axes) -> None:
 
 
 def _offset(number: int, count: int) -> float:
-    """Methods side by side within their column."""
+    """Places methods side by side within their column."""
     return 0.6 * ((number + 0.5) / count - 0.5)
 
 
@@ -97,5 +98,5 @@ def _colour(number: int) -> tuple[float, ...]:
 
 
 def _marker(number: int) -> str:
-    """Another shape where colours begin again."""
+    """Another shape when the colours repeat."""
     return _MARKERS[number // len(_COLOURS) % len(_MARKERS)]

@@ -1,7 +1,7 @@
-"""What the paper reports, and how each of its experiments is asked for.
+"""The scores that the paper reports, and how each of its experiments is requested.
 
-The tables hold accuracies in percent, each followed by its standard deviation over five runs, of BERT-base. The
-matrices of Appendix D are of data that could not be had in the original form, and are not repeated here.
+The tables hold accuracies of BERT-base in percent, each followed by its standard deviation over five runs. The matrices
+of Appendix D are missing: their data are not available in the original form.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 Column = tuple[str, str, str]  # task, protocol, test set
-Figure = tuple[float, float]  # mean, standard deviation
+PaperScore = tuple[float, float]  # mean, standard deviation
 
 _SINGLE = ("trec-coarse", "trec-fine", "sst2", "imdb")
 # Appendix B: QNLI and MNLI are samples.
@@ -23,14 +23,14 @@ _PAIRS = (
 _FULL = [(task, "full", "test") for task in _SINGLE]
 
 
-def _table(columns: list[Column], text: str) -> dict[tuple[Column, str], Figure]:
+def _table(columns: list[Column], text: str) -> dict[tuple[Column, str], PaperScore]:
     """Lines of a method and, for each column, its mean and standard deviation."""
-    figures = {}
+    scores = {}
     for method, *numbers in map(str.split, text.strip().splitlines()):
         values = list(map(float, numbers))
-        for column, figure in zip(columns, zip(values[::2], values[1::2], strict=True), strict=True):
-            figures[column, method] = figure
-    return figures
+        for column, score in zip(columns, zip(values[::2], values[1::2], strict=True), strict=True):
+            scores[column, method] = score
+    return scores
 
 
 # Table 2: TREC-coarse, TREC-fine, SST-2 and IMDB, with 5 and 10 shots each, then full.
@@ -65,7 +65,7 @@ linda-raw-sharpened  97.4 0.21  91.6 0.75  92.2 0.37  89.3 0.22    66.8 1.4  87.
 linda-raw-predicted  97.4 0.09  90.1 0.39  92.8 0.34  89.3 0.18    71.9 1.9  88.6 0.2  77.4 0.3  78.0 0.3
 """
 
-FIGURES: dict[tuple[Column, str], Figure] = {
+PAPER_SCORES: dict[tuple[Column, str], PaperScore] = {
     **_table([(task, shots, "test") for task in _SINGLE for shots in ("5-shot", "10-shot")], _LOW_TABLE),
     **_table(_FULL, _FULL_TABLE),
     **_table([*_PAIRS, ("movies", "full", "in domain"), ("movies", "full", "out of domain")], _NLI_AND_MOVIES_TABLE),
@@ -82,7 +82,7 @@ class Experiment:
 
     tasks: tuple[str, ...]
     methods: tuple[str, ...]
-    variants: tuple[str, ...] = ()  # more methods, for whom time matters less: the paper's own LINDA
+    variants: tuple[str, ...] = ()  # more methods in the profile `paper`: LINDA as in the paper
     shots: tuple[int, ...] = ()
     train_size: int | None = None  # the most training rows of any task
     laptop_size: int = 1_000  # the same for a laptop
@@ -122,7 +122,7 @@ EXPERIMENTS = {
 
 
 def find_experiment(name: str, profile: str) -> Experiment:
-    """`paper` is the paper's; `laptop` what two CPU cores can do in a few hours: a small encoder, fewer rows."""
+    """`paper` is as published; `laptop` is what two CPU cores can do in a few hours: a small encoder, fewer rows."""
     experiment = EXPERIMENTS[name]
     if profile == "paper":
         return replace(experiment, methods=experiment.methods + experiment.variants)

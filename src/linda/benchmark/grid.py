@@ -1,0 +1,228 @@
+"""Every combination of task, protocol, seed and method; computes the cells that are missing, several at a time."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from itertools import chain, product
+from pathlib import Path
+from typing import Any
+
+from linda.augmentation.texts import end_with_parent
+from linda.benchmark.cells import Cell, check_comparable, read_cells, write_cell
+from linda.benchmark.models import check_model
+from linda.benchmark.protocol import Protocol, draw, split
+from linda.benchmark.recipes import Recipe
+from linda.benchmark.settings import REST, BenchmarkSettings
+from linda.benchmark.tasks import BenchmarkTask, TaskSource, read_unlabelled
+from linda.benchmark.trial import run_cell
+from linda.classifier.students import find_student
+from linda.errors import LindaError
+from linda.files.folders import check_output_folder
+from linda.files.textio import atomic_writer, writing
+
+CELLS = "cells"
+COMMANDS = "commands.txt"
+
+
+TaskProtocols = Sequence[tuple[TaskSource, Sequence[Protocol]]]
+
+
+def make_grid(
+    tasks: TaskProtocols, recipes: Sequence[Recipe], seeds: Sequence[int], settings: BenchmarkSettings
+) -> list[Cell]:
+    """Every cell, one task after the other and the methods of a seed together: a run that ends early has whole rows.
+
+    Args:
+        tasks: Each task with its protocols. One with an unnamed rare class is repeated for each class.
+        recipes: The methods.
+        seeds: The seeds.
+        settings: Of all cells.
+
+    Returns:
+        The cells. Anything that could not be computed raises a LindaError here, before hours of work.
+    """
+    _check_models(recipes, settings)
+    grid = []
+    for source, protocols in tasks:
+        task = source.load()
+        sizes = _pool_sizes(task, settings)
+        expanded = [one for protocol in protocols for one in protocol.for_task(task, sizes)]
+        _check_draws(task, expanded, recipes, settings, seeds)
+        for protocol, seed, domain, recipe in product(expanded, seeds, task.training_domains, recipes):
+            grid.append(Cell(source, protocol, recipe, seed, domain))
+    return grid
+
+
+def _check_models(recipes: Sequence[Recipe], settings: BenchmarkSettings) -> None:
+    for recipe in recipes:
+        recipe.check_student(settings.kind, settings.n_folds)
+        if recipe.uses_unlabelled and settings.unlabelled is None:
+            raise LindaError(f"{recipe.name} needs texts without labels: --unlabelled FILE, or --unlabelled {REST}")
+    if settings.teacher is not None:
+        find_student(settings.teacher)
+    if settings.unlabelled is not None and settings.unlabelled != REST:
+        read_unlabelled(Path(settings.unlabelled), settings.text, settings.label)
+    settings.models.check({str(recipe.source) for recipe in recipes if recipe.augments})
+    for encoder in (settings.encoder, settings.teacher_encoder):
+        if encoder is not None:
+            check_model(encoder)
+
+
+def _check_draws(
+    task: BenchmarkTask,
+    protocols: list[Protocol],
+    recipes: Sequence[Recipe],
+    settings: BenchmarkSettings,
+    seeds: Sequence[int],
+) -> None:
+    """Draws once what every cell of a task will draw."""
+    needs_rest = settings.unlabelled == REST and any(recipe.uses_unlabelled for recipe in recipes)
+    pairing = next((recipe for recipe in recipes if recipe.mixes and recipe.policy.partners == "same"), None)
+    for domain in task.training_domains:
+        pool = split(task, domain, settings.on, settings.test_size).pool
+        for protocol in protocols:
+            for seed in seeds:
+                drawn = draw(task, pool, protocol, seed)
+                if pairing is not None and len(set(drawn.labels)) == len(drawn):
+                    raise LindaError(
+                        f"{task.name} ({protocol.name}): no two of the rows drawn have the same label, and "
+                        f"{pairing.name} mixes such rows; ask for more, or for {pairing.name}+partners=any"
+                    )
+            if needs_rest and len(drawn) == len(pool):
+                raise LindaError(
+                    f"{task.name} ({protocol.name}): every training row is drawn, so that none is left as "
+                    f"unlabelled text (--unlabelled {REST}); draw fewer, or give a file"
+                )
+
+
+def _pool_sizes(task: BenchmarkTask, settings: BenchmarkSettings) -> list[int]:
+    return [len(split(task, domain, settings.on, settings.test_size).pool) for domain in task.training_domains]
+
+
+def check_results_folder(output: Path) -> None:
+    """Whether results may be written here: beside earlier ones, and over nothing else."""
+    check_output_folder(output)
+    if not (output / CELLS).is_dir():
+        for name in (COMMANDS, "report.md", "results.csv", "cells.csv"):
+            if (output / name).exists():
+                raise LindaError(f"{output / name} is there and is of no benchmark; give another --output")
+
+
+def run_grid(
+    cells: Sequence[Cell],
+    settings: BenchmarkSettings,
+    output: Path,
+    workers: int = 2,
+    progress: bool = True,
+    command: str | None = None,
+) -> int:
+    """Computes the cells that are missing in a folder.
+
+    Args:
+        cells: From `make_grid`.
+        settings: Of all cells.
+        output: The folder; cells go to its subfolder `cells`.
+        workers: Processes. Each of several computes on one thread: with small models, two cells at a time are faster
+            than one on two threads.
+        progress: Show a progress bar.
+        command: The command line, added to `commands.txt` in the folder.
+
+    Returns:
+        The number of cells that were computed.
+    """
+    check_comparable(chain(read_cells(output / CELLS), (cell.record(settings) for cell in cells)))
+    with _results_folder(output) as folder:
+        return _run_missing(cells, settings, folder, workers, progress, command)
+
+
+@contextmanager
+def _results_folder(output: Path) -> Iterator[Path]:
+    """The folder of the cells. Where nothing was computed, nothing is left behind."""
+    made = [place for place in (output / CELLS, output, *output.absolute().parents) if not place.exists()]
+    with writing(output):
+        (output / CELLS).mkdir(parents=True, exist_ok=True)
+    try:
+        yield output / CELLS
+    except LindaError:
+        if output / CELLS in made and not any((output / CELLS).iterdir()):
+            (output / COMMANDS).unlink(missing_ok=True)
+            for place in made:
+                place.rmdir()
+        raise
+
+
+def _run_missing(
+    cells: Sequence[Cell],
+    settings: BenchmarkSettings,
+    folder: Path,
+    workers: int,
+    progress: bool,
+    command: str | None,
+) -> int:
+    from tqdm import tqdm
+
+    if command is not None:
+        _keep_command(folder.parent / COMMANDS, command)
+    missing = [cell for cell in cells if not (folder / cell.file_name).exists()]
+    with tqdm(
+        total=len(cells), initial=len(cells) - len(missing), unit="cell", disable=None if progress else True
+    ) as bar:
+        for result in _results(missing, settings, folder, workers):
+            bar.set_postfix_str(f"{result['task']} {result['method']} {result['accuracy']:.1f}", refresh=False)
+            bar.update()
+    return len(missing)
+
+
+def _keep_command(file: Path, command: str) -> None:
+    known = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.exists() else []
+    if command not in known:
+        with atomic_writer(file) as writer:
+            writer.writelines(f"{line}\n" for line in [*known, command])
+
+
+def _results(
+    cells: Sequence[Cell], settings: BenchmarkSettings, folder: Path, workers: int
+) -> Iterator[dict[str, Any]]:
+    if workers == 1 or not cells:
+        for cell in cells:
+            yield _compute(cell, settings, folder)
+        return
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(
+        min(workers, len(cells)), mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
+    )
+    try:
+        for done in as_completed([pool.submit(_compute, cell, settings, folder) for cell in cells]):
+            yield done.result()
+    except BrokenProcessPool as error:
+        raise LindaError("a worker process died, possibly out of memory; use fewer workers (--workers 1)") from error
+    except KeyboardInterrupt:
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _compute(cell: Cell, settings: BenchmarkSettings, folder: Path) -> dict[str, Any]:
+    """Written by the process that computed it: a killed run loses only the cells in progress."""
+    try:
+        result = run_cell(cell, settings)
+    except LindaError as error:
+        raise LindaError(f"{cell.file_name.removesuffix('.json')}: {error}") from error
+    write_cell(folder, cell, result)
+    return result
+
+
+def _start_worker() -> None:
+    import torch
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    torch.set_num_threads(1)

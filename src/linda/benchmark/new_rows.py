@@ -1,0 +1,224 @@
+"""The rows that a method adds to the training rows.
+
+This module is the only place where the benchmark calls `linda.augmentation` to make rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from linda.augmentation import Augmenter
+from linda.augmentation.gates import Gates
+from linda.augmentation.labels import LabelName
+from linda.augmentation.pipeline import check_rows, draw_plan
+from linda.augmentation.plan import Plan
+from linda.augmentation.tables import as_table
+from linda.benchmark.models import Models, load_method
+from linda.benchmark.recipes import OVERSAMPLE, PSEUDO_LABEL, UNLABELLED, Policy, Recipe
+from linda.benchmark.tasks import LabelledRows
+from linda.classifier.students import Student
+from linda.errors import LindaError
+
+_PARTNERS, _PSEUDO = range(2)  # random streams
+
+
+@dataclass(frozen=True)
+class NewRows:
+    """Rows to train on in addition to the originals."""
+
+    texts: list[str]
+    pairs: list[str] | None
+    labels: np.ndarray  # (N, C)
+    weight: float
+    parents: list[tuple[int, ...]]  # the original rows that each was made of
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def take(self, rows: Sequence[int]) -> NewRows:
+        pairs = None if self.pairs is None else [self.pairs[row] for row in rows]
+        parents = [self.parents[row] for row in rows]
+        return NewRows([self.texts[row] for row in rows], pairs, self.labels[list(rows)], self.weight, parents)
+
+    def made_of(self, originals: Sequence[int]) -> NewRows:
+        """Those whose parents are all among these originals: a fold must not see the rows that it holds out."""
+        known = set(originals)
+        return self.take([row for row, parents in enumerate(self.parents) if known.issuperset(parents)])
+
+
+@dataclass(frozen=True)
+class RowSources:
+    """What new rows are made with.
+
+    Attributes:
+        models: The models of the augmentation methods.
+        encoder: Finds the nearest partners.
+        fit_teacher: Trains the teacher; called only if a method needs one.
+        unlabelled: Texts without labels.
+    """
+
+    models: Models
+    encoder: str | None
+    fit_teacher: Callable[[], Student]
+    unlabelled: Sequence[str] = ()
+
+
+def make_new_rows(
+    recipe: Recipe, rows: LabelledRows, classes: list[LabelName], sources: RowSources, seed: int
+) -> NewRows:
+    """The rows that a method makes from training rows; none for methods that only change the training.
+
+    Args:
+        recipe: The method.
+        rows: The training rows.
+        classes: All classes, in the order of the columns of labels.
+        sources: Models, teacher and unlabelled texts.
+        seed: Decides partners, ratios and texts.
+    """
+    if recipe.uses_unlabelled and rows.pairs is not None:
+        raise LindaError(f"{recipe.name} uses unlabelled texts, which a task on pairs of texts does not have")
+    if recipe.source == PSEUDO_LABEL:
+        return _pseudo_labelled(recipe.policy, rows, classes, sources, seed)
+    if recipe.source == OVERSAMPLE:
+        return _copies(recipe.policy, rows, classes)
+    if not recipe.augments:
+        return NewRows([], None if rows.pairs is None else [], np.zeros((0, len(classes))), recipe.policy.weight, [])
+    teacher = sources.fit_teacher() if recipe.uses_teacher else None
+    new = _augmented(recipe, rows, classes, sources, teacher, seed)
+    return new if teacher is None else _agreed(new, teacher, recipe.policy.keep)
+
+
+def class_codes(labels: Sequence[LabelName], classes: Sequence[LabelName]) -> np.ndarray:
+    """The number (N,) of each label among the classes."""
+    code = {name: number for number, name in enumerate(classes)}
+    return np.array([code[label] for label in labels], dtype=np.int64)
+
+
+# --- augmentation methods ---------------------------------------------------------------------------------------
+
+
+def _augmented(
+    recipe: Recipe,
+    rows: LabelledRows,
+    classes: list[LabelName],
+    sources: RowSources,
+    teacher: Student | None,
+    seed: int,
+) -> NewRows:
+    policy = recipe.policy
+    augmenter = Augmenter(
+        pair=None if rows.pairs is None else "pair",
+        method=load_method(str(recipe.source), sources.models, policy.raw_ratio),
+        per_row=policy.per_row,
+        partners="any" if policy.partners == UNLABELLED else policy.partners,
+        ratio=policy.ratio,
+        labels=policy.labels,
+        temperature=policy.temperature,
+        teacher=teacher,
+        encoder=sources.encoder,
+        classes=classes,
+        weight=policy.weight,
+        gates=Gates() if policy.gates else Gates(**dict.fromkeys(Gates.names(), False)),
+        seed=seed,
+        only_new=True,
+    )
+    data: dict[str, list[Any]] = {"text": rows.texts, "label": rows.labels}
+    if rows.pairs is not None:
+        data["pair"] = rows.pairs
+    plan = balanced_plan(augmenter, data, class_codes(rows.labels, classes)) if policy.balance else None
+    if recipe.uses_unlabelled:
+        assert teacher is not None
+        data, plan = _with_unlabelled(augmenter, data, plan, classes, sources.unlabelled, teacher)
+    made = augmenter.augment(data, plan)
+    pairs = None if rows.pairs is None else [row["pair"] for row in made]
+    labels = np.array([row["label_probs"] for row in made]).reshape(len(made), len(classes))
+    parents = [
+        tuple(parent for parent in (row["parent_a"], row["parent_b"]) if parent is not None and parent < len(rows))
+        for row in made
+    ]
+    return NewRows([row["text"] for row in made], pairs, labels, policy.weight, parents)
+
+
+def balanced_plan(augmenter: Augmenter, data: dict[str, list[Any]], codes: np.ndarray) -> Plan:
+    """A plan that fills every class up to the largest: new rows go round the rows of a class evenly.
+
+    A class whose rows find no partner (a single row, with partners of the same label) stays as it is.
+    """
+    counts = np.bincount(codes)
+    missing = counts.max() - counts
+    rounds = math.ceil((missing / np.maximum(counts, 1)).max())
+    if rounds == 0:
+        return Plan.of([])
+    plan = draw_plan(check_rows(as_table(data), augmenter), replace(augmenter, per_row=rounds))
+    planned = codes[plan.row]
+    chosen = np.sort(np.concatenate([np.flatnonzero(planned == code)[:count] for code, count in enumerate(missing)]))
+    return Plan(plan.row[chosen], plan.partner[chosen], plan.alpha[chosen], plan.seed[chosen])
+
+
+def _with_unlabelled(
+    augmenter: Augmenter,
+    data: dict[str, list[Any]],
+    plan: Plan | None,
+    classes: list[LabelName],
+    unlabelled: Sequence[str],
+    teacher: Student,
+) -> tuple[dict[str, list[Any]], Plan]:
+    """The training rows followed by unlabelled ones with the teacher's labels, and a plan with those as partners."""
+    if plan is None:
+        plan = draw_plan(check_rows(as_table(data), augmenter), augmenter)
+    random = np.random.default_rng([augmenter.seed, _PARTNERS])
+    drawn = random.integers(len(unlabelled), size=len(plan))
+    used, place = np.unique(drawn, return_inverse=True)
+    texts = [unlabelled[row] for row in used]
+    hard = np.eye(len(classes))[class_codes(data["label"], classes)]
+    labels = np.concatenate([hard, _ordered(teacher, texts, classes)])
+    joined: dict[str, list[Any]] = {"text": data["text"] + texts, "label": labels.tolist()}
+    return joined, replace(plan, partner=len(data["text"]) + place)
+
+
+def _agreed(new: NewRows, teacher: Student, keep: float) -> NewRows:
+    """The rows whose label and the teacher's prediction share at least `keep`: Σᵢ min(yᵢ, pᵢ)."""
+    if keep == 0 or not len(new):
+        return new
+    shared = np.minimum(new.labels, teacher.predict_proba(new.texts, new.pairs)).sum(axis=1)
+    return new.take(np.flatnonzero(shared >= keep).tolist())
+
+
+# --- rows without augmentation ----------------------------------------------------------------------------------
+
+
+def _pseudo_labelled(
+    policy: Policy, rows: LabelledRows, classes: list[LabelName], sources: RowSources, seed: int
+) -> NewRows:
+    """`per_row` times as many unlabelled texts as there are rows, or all of them, with the teacher's labels."""
+    random = np.random.default_rng([seed, _PSEUDO])
+    drawn = random.permutation(len(sources.unlabelled))[: policy.per_row * len(rows)]
+    texts = [sources.unlabelled[row] for row in drawn]
+    labels = _ordered(sources.fit_teacher(), texts, classes)
+    return NewRows(texts, None, labels, policy.weight, [()] * len(texts))
+
+
+def _copies(policy: Policy, rows: LabelledRows, classes: list[LabelName]) -> NewRows:
+    """Rows of rare classes again, each equally often, until every class is as large as the largest."""
+    codes = class_codes(rows.labels, classes)
+    counts = np.bincount(codes, minlength=len(classes))
+    chosen = [
+        int(row)
+        for code in np.flatnonzero(counts)
+        for row in np.resize(np.flatnonzero(codes == code), counts.max() - counts[code])
+    ]
+    part = rows.take(chosen)
+    return NewRows(part.texts, part.pairs, np.eye(len(classes))[codes[chosen]], policy.weight, [(n,) for n in chosen])
+
+
+def _ordered(teacher: Student, texts: list[str], classes: list[LabelName]) -> np.ndarray:
+    """The teacher's probabilities (N, C), its columns in the order of `classes`."""
+    probabilities = np.zeros((len(texts), len(classes)))
+    if texts:
+        probabilities[:, class_codes(teacher.classes_, classes)] = teacher.predict_proba(texts)
+    return probabilities / np.maximum(probabilities.sum(axis=1, keepdims=True), 1e-12)

@@ -1,0 +1,219 @@
+"""What a method does: which new rows it makes, and how the student is trained.
+
+vanilla   eda   linda   class-weights   oversample   smote   label-smoothing   temperature   …
+linda+partners=same+weight=0.5        the same method with other settings of `Policy` or `Training`
+linda+balance                         a setting that is on or off needs no value
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, get_type_hints
+
+from linda.augmentation import Augmenter
+from linda.augmentation.labels import MODES, check_temperature
+from linda.augmentation.plan import PARTNERS, Ratio
+from linda.benchmark.models import augmentation_methods, mixes_texts
+from linda.classifier.students import StudentKind
+from linda.errors import LindaError
+
+VANILLA = "vanilla"
+PSEUDO_LABEL = "pseudo-label"  # unlabelled rows, labelled by the teacher
+OVERSAMPLE = "oversample"  # copies of rows of rare classes
+UNLABELLED = "unlabelled"  # partners that are unlabelled rows
+
+_MIXUP_BETA = 1.0  # λ ~ Beta(1, 1) is uniform, as in Guo et al. 2019
+_SMOOTHING = 0.1
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How new rows are made. Everything but `keep` and `balance` is a setting of `linda augment`, with its default."""
+
+    partners: str = Augmenter.partners
+    ratio: str = Augmenter.ratio
+    raw_ratio: bool = Augmenter.raw_ratio
+    labels: str = Augmenter.labels
+    temperature: float = Augmenter.temperature
+    per_row: int = Augmenter.per_row
+    gates: bool = True
+    weight: float = Augmenter.weight
+    keep: float = 0.0  # drop new rows whose label and the teacher's prediction share less than this
+    balance: bool = False  # fill every class up to the largest, instead of `per_row` new rows for each row
+
+    def __post_init__(self) -> None:
+        for name, known in (("partners", (*PARTNERS, UNLABELLED)), ("labels", MODES)):
+            if getattr(self, name) not in known:
+                raise LindaError(f"{name} are {', '.join(known)}; got {getattr(self, name)!r}")
+        Ratio.parse(self.ratio)
+        check_temperature(self.temperature)
+        if self.per_row < 1 or not 0 < self.weight < math.inf or not 0 <= self.keep <= 1:
+            raise LindaError(
+                "per_row must be at least 1, weight above 0 and keep between 0 and 1; "
+                f"got {self.per_row}, {self.weight:g} and {self.keep:g}"
+            )
+
+
+@dataclass(frozen=True)
+class Training:
+    """How the student is trained and its probabilities are used, whatever the rows."""
+
+    mixup: float = 0.0  # Beta parameter of mixup between sentence vectors; 0: none
+    smoothing: float = 0.0  # share of the label that is spread over all classes
+    class_weights: bool = False  # every class has the same total weight
+    smote: bool = False  # synthetic vectors for rare classes
+    scaled: bool = False  # temperature scaling on held-out folds
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.mixup < math.inf or not 0 <= self.smoothing < 1:
+            raise LindaError(
+                f"mixup must be 0 or more and smoothing from 0 to below 1; got {self.mixup:g} and {self.smoothing:g}"
+            )
+
+
+# Settings that apply only to methods that make a text of two.
+_MIXING_ONLY = ("partners", "ratio", "raw_ratio", "temperature")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A method with its settings.
+
+    Attributes:
+        name: As asked for on the command line.
+        source: Where new rows come from: an augmentation method, PSEUDO_LABEL, OVERSAMPLE, or None.
+        policy: How new rows are made.
+        training: How the student is trained.
+    """
+
+    name: str
+    source: str | None = None
+    policy: Policy = field(default_factory=Policy)
+    training: Training = field(default_factory=Training)
+
+    @property
+    def augments(self) -> bool:
+        """Whether an augmentation method makes new texts."""
+        return self.source not in (None, PSEUDO_LABEL, OVERSAMPLE)
+
+    @property
+    def mixes(self) -> bool:
+        return self.augments and mixes_texts(str(self.source))
+
+    @property
+    def uses_unlabelled(self) -> bool:
+        return self.source == PSEUDO_LABEL or (self.mixes and self.policy.partners == UNLABELLED)
+
+    @property
+    def uses_teacher(self) -> bool:
+        return self.uses_unlabelled or (self.augments and (self.policy.labels == "predicted" or self.policy.keep > 0))
+
+    def record(self) -> dict[str, Any] | None:
+        """The settings that decide this method's result; None if it has none."""
+        training = {name: value for name, value in asdict(self.training).items() if value}
+        if self.source is None:
+            return training or None
+        known = policy_settings(self)
+        return {name: value for name, value in asdict(self.policy).items() if name in known} | training
+
+    def check_student(self, student: StudentKind, folds: int) -> None:
+        """Raises a LindaError if the student cannot be trained this way."""
+        if self.training.mixup and not student.mixes_vectors:
+            raise LindaError(
+                f"{self.name} mixes vectors inside the minibatches of fine-tuning; the student {student.name} has none "
+                "(use --student finetune, or leave it out)"
+            )
+        if self.training.smote and not student.has_vectors:
+            raise LindaError(
+                f"{self.name} needs the student's vectors before training; {student.name} has none "
+                "(use --student probe, setfit or tfidf, or leave it out)"
+            )
+        if self.training.scaled and not folds:
+            raise LindaError(f"{self.name} is fitted on held-out folds of the training rows; give --folds 3")
+
+
+def policy_settings(recipe: Recipe) -> tuple[str, ...]:
+    """The names of the policy settings that have an effect."""
+    if recipe.source == PSEUDO_LABEL:
+        return "per_row", "weight"
+    if recipe.source == OVERSAMPLE:
+        return ("weight",)
+    names = tuple(get_type_hints(Policy))
+    return names if recipe.mixes else tuple(name for name in names if name not in _MIXING_ONLY)
+
+
+# A baseline makes one new row for each row, with the label of its parent.
+_BASELINE = Policy(labels="interpolated", per_row=1, weight=1.0)
+
+# Appendix C: the paper's partners, ratios and labels; `measured` is our own.
+_PAPER = Policy("any", "uniform", raw_ratio=True, labels="interpolated", temperature=0.5, per_row=1, weight=1.0)
+_CALIBRATED = replace(_PAPER, raw_ratio=False)
+
+_RECIPES = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe(VANILLA),
+        Recipe("class-weights", training=Training(class_weights=True)),
+        Recipe(OVERSAMPLE, OVERSAMPLE, _BASELINE),
+        Recipe("smote", training=Training(smote=True)),
+        Recipe("label-smoothing", training=Training(smoothing=_SMOOTHING)),
+        Recipe("temperature", training=Training(scaled=True)),
+        Recipe(PSEUDO_LABEL, PSEUDO_LABEL, _BASELINE),
+        Recipe("eda", "eda", _BASELINE),
+        Recipe("ssmba", "ssmba", _BASELINE),
+        Recipe("ssmba-soft", "ssmba", replace(_BASELINE, labels="predicted")),
+        Recipe("mixup", training=Training(mixup=_MIXUP_BETA)),
+        Recipe("backtranslation", "backtranslation", _BASELINE),
+        Recipe("linda", "linda"),
+        Recipe("linda-raw", "linda", _PAPER),
+        Recipe("linda-raw-sharpened", "linda", replace(_PAPER, labels="sharpened")),
+        Recipe("linda-raw-predicted", "linda", replace(_PAPER, labels="predicted")),
+        Recipe("linda-interpolated", "linda", _CALIBRATED),
+        Recipe("linda-sharpened", "linda", replace(_CALIBRATED, labels="sharpened")),
+        Recipe("linda-predicted", "linda", replace(_CALIBRATED, labels="predicted")),
+        Recipe("linda-measured", "linda", replace(_CALIBRATED, labels="measured")),
+    )
+}
+
+
+def recipe_names() -> list[str]:
+    """All methods by name: those above, and every other augmentation method."""
+    return [*_RECIPES, *(name for name in augmentation_methods() if name not in _RECIPES)]
+
+
+def parse_recipe(text: str) -> Recipe:
+    """`linda`, `linda+balance`, `linda+partners=same+weight=0.5`."""
+    name, *settings = text.split("+")
+    if name not in recipe_names():
+        raise LindaError(f"there is no method {name!r}; known are {', '.join(recipe_names())}")
+    recipe = _RECIPES.get(name) or Recipe(name, name, Policy() if mixes_texts(name) else _BASELINE)
+    changes = dict(_parse_setting(setting, text) for setting in settings)
+    of_policy = {setting: value for setting, value in changes.items() if setting in get_type_hints(Policy)}
+    of_training = {setting: value for setting, value in changes.items() if setting not in of_policy}
+    if of_policy and recipe.source is None:
+        raise LindaError(f"{text!r}: {name} makes no new rows and has no setting {next(iter(of_policy))}")
+    for setting in of_policy:
+        if setting not in policy_settings(recipe):
+            reason = "mixes no two texts" if setting in _MIXING_ONLY else "does not generate texts"
+            raise LindaError(f"{text!r}: {name} {reason} and has no {setting}")
+    policy, training = replace(recipe.policy, **of_policy), replace(recipe.training, **of_training)
+    return replace(recipe, name=text, policy=policy, training=training)
+
+
+def _parse_setting(setting: str, text: str) -> tuple[str, Any]:
+    types = {**get_type_hints(Policy), **get_type_hints(Training)}
+    name, sign, value = setting.partition("=")
+    if name not in types:
+        raise LindaError(f"{text!r}: there is no setting {name!r}; known are {', '.join(types)}")
+    kind = types[name]
+    if kind is bool and not sign:
+        return name, True
+    try:
+        return name, {"true": True, "false": False}[value] if kind is bool else kind(value)
+    except (KeyError, ValueError):
+        raise LindaError(f"{text!r}: {name} cannot be {value!r}; give {_wanted(kind)}") from None
+
+
+def _wanted(kind: type) -> str:
+    return {bool: "true or false", int: "a whole number", float: "a number"}[kind]

@@ -1,0 +1,59 @@
+"""The numbers of a report for programs: `results.csv` has every mean, `cells.csv` every seed."""
+
+from __future__ import annotations
+
+import csv
+from typing import TextIO
+
+from linda.benchmark.reporting.results import Results
+
+_RESULTS = (
+    "task",
+    "protocol",
+    "test",
+    "method",
+    "metric",
+    "seeds",
+    "mean",
+    "std",
+    "gain",
+    "gain_margin_95",
+    "detectable_80",
+    "paper_mean",
+    "paper_std",
+)
+
+
+def write_results(by_metric: dict[str, Results], file: TextIO) -> None:
+    """One line for each column, method and metric."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(_RESULTS)
+    for name, results in by_metric.items():
+        for column in results.columns:
+            for method in results.methods:
+                found = results.summary(column, method)
+                if found is None:
+                    continue
+                gain = results.gain(column, method) if method in results.compared else None
+                paper = results.paper(column, method) or (None, None)
+                difference = (gain.mean, gain.margin, gain.detectable) if gain else (None, None, None)
+                row = [found.count, found.mean, found.std, *difference, *paper]
+                writer.writerow([*column, method, name, *map(_number, row)])
+
+
+def write_cells(results: Results, file: TextIO) -> None:
+    """One line for each seed, with every metric."""
+    metrics = results.metrics
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["task", "protocol", "domain", "test", "method", "seed", *metrics, "rows", "new_rows", "updates"])
+    for cell in results.cells:
+        for test, scores in cell["scores"].items():
+            head = [cell["task"], cell["protocol"], cell["domain"] or "", test, cell["method"], cell["seed"]]
+            found = [scores.get(metric, "") for metric in metrics]
+            writer.writerow([*head, *found, cell["rows"], cell["new_rows"], cell["updates"]])
+
+
+def _number(value: float | int | None) -> str:
+    if value is None:
+        return ""
+    return str(value) if isinstance(value, int) else f"{value:.3f}"

@@ -1,0 +1,200 @@
+"""Cells put together: the scores of each method in each column, by seed, for one metric."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+from linda.benchmark.cells import check_comparable, upgraded
+from linda.benchmark.protocol import FULL
+from linda.benchmark.recipes import VANILLA, recipe_names
+from linda.benchmark.reporting.paper import PAPER_SCORES, Column, PaperScore
+from linda.benchmark.tasks import OWN_FILES, SAMPLE, known_tasks
+from linda.errors import LindaError
+from linda.evaluation.metrics import METRICS, TUNED, Metric, find_metric
+from linda.evaluation.statistics import Difference, ScoreSummary, paired_difference, summarize
+
+IN_DOMAIN, OUT_OF_DOMAIN = "in domain", "out of domain"
+
+SeedScores = dict[int, float]  # by seed
+
+# Scores in percent are kept to a thousandth of a point: means that differ by less are equal.
+TIE = 0.001
+
+
+@dataclass(frozen=True)
+class Results:
+    """The scores of one metric.
+
+    Attributes:
+        scores: By column and method.
+        matrices: By task, protocol, method and (training, test) domain.
+        cells: The cells that they were read from.
+        metric: What the scores measure.
+        baseline: The method that others are compared with.
+    """
+
+    scores: dict[Column, dict[str, SeedScores]]
+    matrices: dict[tuple[str, str], dict[str, dict[tuple[str, str], SeedScores]]]
+    cells: list[dict[str, Any]]
+    metric: Metric
+    baseline: str = VANILLA
+
+    @property
+    def columns(self) -> list[Column]:
+        return list(self.scores)
+
+    @property
+    def methods(self) -> list[str]:
+        """In the order in which methods are known, vanilla first, each with its variants."""
+        known = recipe_names()
+        found = {method for by_method in self.scores.values() for method in by_method}
+        place = {name: number for number, name in enumerate(known)}
+        return sorted(found, key=lambda method: (place.get(method.split("+")[0], len(known)), method))
+
+    @property
+    def compared(self) -> list[str]:
+        """All methods but the baseline; none if the baseline was not run."""
+        return [method for method in self.methods if method != self.baseline] if self.baseline in self.methods else []
+
+    def of(self, metric: str) -> Results:
+        """The same cells by another metric."""
+        return collect(self.cells, metric, self.baseline)
+
+    @property
+    def metrics(self) -> list[str]:
+        """All metrics that any cell has, each followed by its tuned variant."""
+        found = {name for cell in self.cells for scores in cell["scores"].values() for name in scores}
+        known = [name for metric in METRICS for name in (metric, metric + TUNED)]
+        return [name for name in known if name in found] + sorted(found - set(known))
+
+    def summary(self, column: Column, method: str) -> ScoreSummary | None:
+        scores = self.scores.get(column, {}).get(method)
+        return summarize(scores) if scores else None
+
+    def gain(self, column: Column, method: str) -> Difference | None:
+        """The method minus the baseline, paired by seed."""
+        by_method = self.scores.get(column, {})
+        return paired_difference(by_method.get(method, {}), by_method.get(self.baseline, {}))
+
+    def gains(self, columns: Iterable[Column], method: str) -> dict[Column, Difference]:
+        """In those columns in which both can be compared."""
+        return {column: gain for column in columns if (gain := self.gain(column, method)) is not None}
+
+    def gain_over(self, columns: Iterable[Column], method: str) -> Difference | None:
+        """On several columns: the mean of a seed's columns is one observation."""
+        parts = [self.scores[column] for column in columns]
+        return paired_difference(
+            _mean_scores([part[method] for part in parts]), _mean_scores([part[self.baseline] for part in parts])
+        )
+
+    def improvement(self, gain: Difference) -> float:
+        """The mean difference, positive where the method is better than the baseline."""
+        return -gain.mean if self.metric.lower_is_better else gain.mean
+
+    def detectable(self, column: Column) -> float | None:
+        """The smallest difference that was detectable for every method of the column, with 80 % power."""
+        gains = (self.gain(column, method) for method in self.compared)
+        found = [gain.detectable for gain in gains if gain is not None and gain.detectable is not None]
+        return max(found, default=None)
+
+    def paper(self, column: Column, method: str) -> PaperScore | None:
+        """What the paper reports, if the column is one of the paper: neither a search nor other data."""
+        sources = {cell["source"] for cell in self.cells if cell["task"] == column[0]}
+        is_other = OWN_FILES in sources or (SAMPLE in sources and column[1] == FULL)
+        is_papers = self.metric.name == "accuracy" and not is_other and not self.is_validation
+        return PAPER_SCORES.get((column, method)) if is_papers else None
+
+    @property
+    def is_validation(self) -> bool:
+        return any(cell["settings"]["on"] == "validation" for cell in self.cells)
+
+    def best(self, column: Column) -> set[str]:
+        """The method with the best mean, of those with every seed; several if they are equal."""
+        whole = self.seeds(column)
+        sign = -1 if self.metric.lower_is_better else 1
+        means = {
+            method: sign * summarize(scores).mean
+            for method, scores in self.scores.get(column, {}).items()
+            if len(scores) == whole
+        }
+        return {method for method, found in means.items() if found > max(means.values()) - TIE}
+
+    def seeds(self, column: Column) -> int:
+        """The number of seeds of the method that has the most."""
+        return max(map(len, self.scores.get(column, {}).values()), default=0)
+
+    @property
+    def all_seeds(self) -> int:
+        """The number of seeds in any column."""
+        return len({cell["seed"] for cell in self.cells})
+
+    def rows_tested(self, column: Column) -> int:
+        """Of all test domains together, if there are several."""
+        task, protocol, test = column
+        cell = next(cell for cell in self.cells if (cell["task"], cell["protocol"]) == (task, protocol))
+        rows: dict[str, int] = cell["test_rows"]
+        return rows[test] if cell["domain"] is None else sum(rows.values())
+
+
+def collect(cells: Iterable[dict[str, Any]], metric: str = "accuracy", baseline: str = VANILLA) -> Results:
+    """The scores of all cells by one metric. A cell that does not have it is left out."""
+    cells = list(map(upgraded, cells))
+    check_comparable(cells)
+    scores: dict[Column, dict[str, SeedScores]] = defaultdict(lambda: defaultdict(dict))
+    matrices: dict[tuple[str, str], dict[str, dict[tuple[str, str], SeedScores]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(dict))
+    )
+    for cell in cells:
+        task, protocol, method, seed = cell["task"], cell["protocol"], cell["method"], cell["seed"]
+        for test, found in cell["scores"].items():
+            if metric not in found:
+                continue
+            if cell["domain"] is None:
+                scores[task, protocol, test][method][seed] = found[metric]
+            else:
+                matrices[task, protocol][method][cell["domain"], test][seed] = found[metric]
+    for (task, protocol), by_method in matrices.items():
+        ways = {way for matrix in by_method.values() for way in matrix}  # (training, test) domain
+        for name, of_name in (
+            (IN_DOMAIN, [way for way in ways if way[0] == way[1]]),
+            (OUT_OF_DOMAIN, [way for way in ways if way[0] != way[1]]),
+        ):
+            for method, matrix in by_method.items():
+                # A mean over fewer domains than another method's could not be compared with it.
+                if found := _mean_scores([matrix.get(way, {}) for way in of_name]):
+                    scores[task, protocol, name][method] = found
+    ordered = dict(sorted(scores.items(), key=lambda item: _place(item[0], cells)))
+    return Results(ordered, dict(matrices), cells, find_metric(metric), baseline)
+
+
+def check_shown(results: Results) -> None:
+    """Raises a LindaError if no cell has the metric, or none is of the baseline."""
+    if not results.scores:
+        raise LindaError(
+            f"no cell has the metric {results.metric.name!r} (--metric); the cells have {', '.join(results.metrics)}"
+        )
+    if results.baseline != VANILLA and results.baseline not in results.methods:
+        raise LindaError(
+            f"there are no cells of {results.baseline!r} (--baseline); there are {', '.join(results.methods)}"
+        )
+
+
+def _mean_scores(parts: list[SeedScores]) -> SeedScores:
+    """By seed, over the seeds that all parts have."""
+    seeds = set.intersection(*(set(part) for part in parts)) if parts else set()
+    return {seed: mean(part[seed] for part in parts) for seed in sorted(seeds)}
+
+
+def _place(column: Column, cells: list[dict[str, Any]]) -> tuple[Any, ...]:
+    """Tasks in the order of the paper, others by name; few rows before many, full sets last; little noise first."""
+    task, protocol, test = column
+    cell = next(cell for cell in cells if cell["task"] == task and cell["protocol"] == protocol)
+    known = known_tasks()
+    place = known.index(task) if task in known else len(known)
+    many = float("inf")
+    size = cell["shots"] or many, tuple(cell["imbalance"] or (many,)), cell["train_size"] or many
+    return place, task, *size, cell["label_noise"], protocol, test

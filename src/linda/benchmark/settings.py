@@ -1,0 +1,188 @@
+"""What all cells of a folder have in common."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import Any
+
+from linda.benchmark.models import Models
+from linda.benchmark.protocol import ON, Protocol
+from linda.benchmark.recipes import Recipe
+from linda.classifier.contrastive import contrastive_updates
+from linda.classifier.encoder import DEFAULT_ENCODER, is_default_encoder, known_learning_rate
+from linda.classifier.students import STUDENTS, StudentKind, StudentSettings, find_student
+from linda.errors import LindaError
+from linda.interpolation import engine_for
+from linda.model.checkpoint import CONFIG_FILE, EMBEDDED
+
+MATCH = ("steps", "epochs")
+REST = "rest"  # unlabelled texts: the training rows that a seed does not draw
+
+_QUICK_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class BenchmarkSettings:
+    """The defaults are those of the paper, except the encoder.
+
+    Attributes:
+        encoder: Folder or hub name; None is all-MiniLM-L6-v2.
+        learning_rate: Of the student `finetune`.
+        batch_size: None: 8 with shots, 32 without.
+        epochs: None: 30 with shots, 5 without.
+        match: `steps`: every method gets the updates of vanilla. `epochs`: epochs over all its rows.
+        max_length: Tokens of a text that the encoder reads.
+        test_size: At most this many rows of each test set.
+        on: `test` or `validation`.
+        models: The models of the augmentation methods.
+        student: `finetune`, `probe`, `setfit`, `tfidf` or `module:attribute`.
+        folds: Folds of the training rows on which thresholds and temperatures are tuned; 0: none; None: 5 for students
+            that train in seconds, 0 for others.
+        teacher: The student that labels new texts; None: the same as `student`.
+        teacher_encoder: Of the teacher; None: the same as `encoder`.
+        unlabelled: A file of texts without labels, or `rest`.
+        text: The column of the text in `unlabelled`.
+        label: The column that `unlabelled` must not have.
+    """
+
+    encoder: str | None = None
+    learning_rate: float = 3e-5
+    batch_size: int | None = None
+    epochs: int | None = None
+    match: str = "steps"
+    max_length: int = 256
+    test_size: int | None = None
+    on: str = "test"
+    models: Models = field(default_factory=Models)
+    student: str = "finetune"
+    folds: int | None = None
+    teacher: str | None = None
+    teacher_encoder: str | None = None
+    unlabelled: str | None = None
+    text: str = "text"
+    label: str = "label"
+
+    def __post_init__(self) -> None:
+        for name, known in (("match", MATCH), ("on", ON)):
+            if getattr(self, name) not in known:
+                raise LindaError(f"{name} is {getattr(self, name)!r}; give {' or '.join(known)}")
+        if self.folds is not None and (self.folds < 0 or self.folds == 1):
+            raise LindaError(f"folds is {self.folds}; give 0 for none, or at least 2")
+
+    @property
+    def kind(self) -> StudentKind:
+        return find_student(self.student)
+
+    @property
+    def n_folds(self) -> int:
+        if self.folds is not None:
+            return self.folds
+        return 0 if self.kind.trains_encoder else _QUICK_FOLDS
+
+    @property
+    def teacher_name(self) -> str:
+        return self.teacher or self.student
+
+    def batch(self, protocol: Protocol) -> int:
+        return self.batch_size or (8 if protocol.is_low_resource else 32)
+
+    def rounds(self, protocol: Protocol) -> int:
+        return self.epochs or (30 if protocol.is_low_resource else 5)
+
+    def student_settings(self, protocol: Protocol, recipe: Recipe, n_rows: int, n_new: int) -> StudentSettings:
+        """How the student is trained on so many original and new rows."""
+        counted = n_rows if self.match == "steps" else n_rows + n_new
+        batch = self.batch(protocol)
+        return StudentSettings(
+            self.encoder,
+            self.max_length,
+            learning_rate=self.learning_rate,
+            batch_size=batch,
+            updates=self.rounds(protocol) * math.ceil(counted / batch),
+            contrastive_updates=contrastive_updates(counted),
+            mixup=recipe.training.mixup or None,
+            smote=recipe.training.smote,
+        )
+
+    def for_teacher(self) -> BenchmarkSettings:
+        """The settings with the teacher in place of the student."""
+        encoder = self.teacher_encoder or self.encoder
+        return replace(self, student=self.teacher_name, encoder=encoder, learning_rate=self._teacher_rate)
+
+    @property
+    def _teacher_rate(self) -> float:
+        """That of the student, if it trains the same encoder; else the one known for the teacher's."""
+        is_shared = self.kind.uses_learning_rate and self.teacher_encoder is None
+        known = None if is_shared else known_learning_rate(self.teacher_encoder or self.encoder)
+        return known or self.learning_rate
+
+    def record(self, recipe: Recipe, protocol: Protocol) -> dict[str, Any]:
+        """What decides a cell's result, without the paths of this machine."""
+        shared: dict[str, Any] = {"student": self.student, "folds": self.n_folds}
+        if self.student not in STUDENTS:
+            shared["pipeline"] = _described(self.student)
+        if self.kind.uses_encoder:
+            shared |= {"encoder": _encoder_name(self.encoder), "max_length": self.max_length}
+        if self.kind.uses_learning_rate:
+            shared |= {"learning_rate": self.learning_rate, "batch_size": self.batch(protocol)}
+            shared |= {"epochs": self.rounds(protocol)}
+        if self.kind.trains_encoder:
+            shared["match"] = self.match
+        shared |= {"test_size": self.test_size, "on": self.on}
+        if recipe.uses_teacher:
+            shared["teacher"] = self.teacher_name
+            kind = find_student(self.teacher_name)
+            if kind.uses_encoder:
+                shared["teacher_encoder"] = _encoder_name(self.teacher_encoder or self.encoder)
+            if kind.uses_learning_rate:
+                shared["teacher_learning_rate"] = self._teacher_rate
+        if recipe.uses_unlabelled:
+            shared["unlabelled"] = self.unlabelled if self.unlabelled == REST else _file_name(str(self.unlabelled))
+        if self.models.use_linda(recipe.source):
+            shared["linda_model"] = model_name(self.models.linda or str(EMBEDDED))
+            shared["engine"] = engine_for(self.models.linda, self.models.engine)
+        if recipe.source == "ssmba":
+            shared["masked_model"] = model_name(self.models.masked)
+        if recipe.source == "backtranslation":
+            shared["translation"] = [model_name(self.models.there), model_name(self.models.back)]
+        return shared
+
+
+def model_name(model: str | None) -> str | None:
+    """A hub name as it is; a folder by its own name and the beginning of a hash of its content."""
+    if model is None or not Path(model).is_dir():
+        return model
+    return f"{Path(model).resolve().name} {_hash(Path(model))}"
+
+
+def _encoder_name(encoder: str | None) -> str | None:
+    return DEFAULT_ENCODER if is_default_encoder(encoder) else model_name(encoder)
+
+
+@lru_cache(maxsize=8)
+def _hash(folder: Path) -> str:
+    """Of a model's settings and weights."""
+    digest = sha256()
+    for file in sorted([folder / CONFIG_FILE, *folder.glob("*.safetensors"), *folder.glob("*.bin")]):
+        if file.is_file():
+            with file.open("rb") as opened:
+                file_digest(opened, lambda: digest)
+    return digest.hexdigest()[:12]
+
+
+@lru_cache(maxsize=2)
+def _file_name(path: str) -> str:
+    with Path(path).open("rb") as opened:
+        return f"{Path(path).name} {file_digest(opened, 'sha256').hexdigest()[:12]}"
+
+
+@lru_cache(maxsize=4)
+def _described(student: str) -> str:
+    """A pipeline of the user's own by its steps and parameters: the name alone does not tell when it has changed."""
+    from linda.classifier.text_pipeline import import_pipeline
+
+    return " ".join(repr(import_pipeline(student)).split())

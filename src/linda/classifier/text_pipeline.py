@@ -1,0 +1,117 @@
+"""scikit-learn pipelines on texts: TF-IDF with logistic regression, or any other by its import path."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linda.classifier.inputs import as_distributions, by_position, check_rows
+from linda.classifier.probe import logistic_regression
+from linda.classifier.weighted_estimator import WeightedEstimator, with_random_state
+from linda.errors import LindaError
+
+
+def tfidf_pipeline() -> Any:
+    """Words and pairs of words, weighted by TF-IDF, with logistic regression."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.pipeline import make_pipeline
+
+    return make_pipeline(
+        TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\b\w+\b"), logistic_regression(10.0)
+    )
+
+
+class TextPipeline:
+    """A scikit-learn classifier of texts, trained on soft labels.
+
+    The steps before the last see every text once; soft labels are expanded to weighted rows for the last step alone,
+    so that inverse document frequencies count texts and not labels.
+
+    Args:
+        pipeline: A `Pipeline` whose first step takes texts, or a single estimator that does. It is cloned.
+        smote: Fill rare classes with SMOTE's synthetic vectors, made of what the last step reads.
+
+    Example:
+        >>> student = TextPipeline(tfidf_pipeline()).fit(["a fine film", "a dull film"], ["pos", "neg"])
+        >>> student.predict_proba(["a fine day"]).shape
+        (1, 2)
+    """
+
+    updates = 0  # it is not trained by minibatches
+
+    def __init__(self, pipeline: Any, *, smote: bool = False) -> None:
+        self._pipeline = pipeline
+        self._head = WeightedEstimator(pipeline[-1] if has_steps(pipeline) else pipeline, smote=smote)
+        self._features: Any = None
+        self.classes_: list[Any] = []
+        if smote and not has_steps(pipeline):
+            raise LindaError(f"smote needs vectors, but {type(pipeline).__name__} takes texts; give a Pipeline")
+
+    def fit(
+        self,
+        texts: Sequence[str],
+        labels: Sequence[Any] | np.ndarray,
+        pairs: Sequence[str] | None = None,
+        weights: Sequence[float] | None = None,
+        *,
+        classes: Sequence[Any] | None = None,
+        seed: int = 0,
+    ) -> TextPipeline:
+        """Trains on the rows; the arguments are those of `TextClassifier.fit`. A pair is read as one text."""
+        texts, pairs, weights = by_position(texts), by_position(pairs), by_position(weights)
+        targets, self.classes_ = as_distributions(labels, classes)
+        check_rows(texts, pairs, len(targets), weights)
+        row_weights = np.ones(len(texts)) if weights is None else np.asarray(weights, dtype=float)
+        joined = _joined(texts, pairs)
+        if has_steps(self._pipeline):
+            self._features = with_random_state(self._pipeline[:-1], seed)
+            vectors = self._features.fit_transform(joined, targets.argmax(axis=1))
+        else:
+            vectors = joined
+        self._head.fit(vectors, targets, row_weights, seed)
+        return self
+
+    def predict_proba(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
+        """The probability (N, C) of each of `classes_` for each text."""
+        joined = _joined(by_position(texts), by_position(pairs))
+        return self._head.predict_proba(joined if self._features is None else self._features.transform(joined))
+
+
+def has_steps(estimator: Any) -> bool:
+    """Whether it is a pipeline with steps before the classifier, which turn texts into vectors."""
+    from sklearn.pipeline import Pipeline
+
+    return isinstance(estimator, Pipeline) and len(estimator.steps) > 1
+
+
+def import_pipeline(path: str) -> Any:
+    """The estimator that `module:attribute` names, or what it returns if it is a function or a class.
+
+    Modules in the working directory are found too.
+    """
+    module, _, attribute = path.partition(":")
+    here = str(Path.cwd())
+    sys.path.append(here)
+    try:
+        found = getattr(import_module(module), attribute)
+        estimator = found if hasattr(found, "fit") and not isinstance(found, type) else found()
+    except Exception as error:  # the module is the user's own: anything may go wrong in it
+        raise LindaError(f"cannot import the student {path!r}: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(here)
+    if not hasattr(estimator, "fit"):
+        raise LindaError(f"the student {path!r} is a {type(estimator).__name__}; give a scikit-learn classifier")
+    return estimator
+
+
+def _joined(texts: Sequence[str], pairs: Sequence[str] | None) -> np.ndarray:
+    """An array of texts, which can be indexed by row numbers."""
+    both = texts if pairs is None else [f"{first} {second}" for first, second in zip(texts, pairs, strict=True)]
+    array = np.empty(len(both), dtype=object)
+    array[:] = both
+    return array

@@ -1,0 +1,142 @@
+"""Metrics of predicted probabilities.
+
+Everything is in percent but the log loss, which is in nats. Metrics over classes are unweighted means over the classes
+that the test rows have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linda.errors import LindaError
+
+_BINS = 15  # of the calibration error, of equal width
+_LEAST_PROBABILITY = 1e-7  # in the log loss, which a single 0 would make infinite
+
+
+@dataclass(frozen=True)
+class Metric:
+    name: str
+    lower_is_better: bool = False
+    is_percentage: bool = True
+    is_decision: bool = False  # depends on the predicted class alone, so that a tuned threshold can change it
+
+    @property
+    def unit(self) -> str:
+        return "points" if self.is_percentage else "nats"
+
+    @property
+    def decimals(self) -> int:
+        return 1 if self.is_percentage else 3
+
+    def shown(self, value: float, sign: bool = False) -> str:
+        return f"{value:{'+' if sign else ''}.{self.decimals}f}"
+
+
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric("accuracy", is_decision=True),
+        Metric("macro_f1", is_decision=True),
+        Metric("balanced_accuracy", is_decision=True),
+        Metric("auc"),
+        Metric("average_precision"),
+        Metric("log_loss", lower_is_better=True, is_percentage=False),
+        Metric("brier", lower_is_better=True),
+        Metric("ece", lower_is_better=True),
+    )
+}
+DECISIONS = tuple(name for name, metric in METRICS.items() if metric.is_decision)
+TUNED = "_tuned"  # ending of a decision metric after the threshold was tuned for it on training folds
+_OF_A_CLASS = ("precision", "recall", "average_precision")  # as precision:CLASS, for rare classes
+
+Scores = dict[str, float]
+
+
+def find_metric(name: str) -> Metric:
+    """By the name that it has in a cell: `auc`, `macro_f1_tuned`, `recall:CLASS`."""
+    base, _, of_class = name.partition(":")
+    known = METRICS.get(base.removesuffix(TUNED))
+    if (known and known.is_decision and not of_class) or (known and name in METRICS):
+        return Metric(name, known.lower_is_better, known.is_percentage)
+    if of_class and base in _OF_A_CLASS:
+        return Metric(name)
+    tuned = [f"{decision}{TUNED}" for decision in DECISIONS]
+    of_classes = [f"{metric}:CLASS" for metric in _OF_A_CLASS]
+    raise LindaError(f"there is no metric {name!r}; known are {', '.join([*METRICS, *tuned, *of_classes])}")
+
+
+def score_probabilities(
+    probabilities: np.ndarray, codes: np.ndarray, classes: Sequence[Any], rare: Sequence[Any] = ()
+) -> Scores:
+    """Every metric of predictions.
+
+    Args:
+        probabilities: (N, C)
+        codes: (N,) the column of the right class.
+        classes: The names of the columns.
+        rare: Classes whose precision, recall and average precision are reported separately.
+
+    Returns:
+        The value of each metric by its name. A metric that is undefined on these rows (the AUC of a test set with one
+        class) is missing.
+
+    Example:
+        >>> score_probabilities(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 1]), ["a", "b"])["accuracy"]
+        100.0
+    """
+    from sklearn.metrics import average_precision_score, log_loss, precision_score, recall_score, roc_auc_score
+
+    normalized = probabilities / probabilities.sum(axis=1, keepdims=True)
+    chosen = normalized.argmax(axis=1)
+    truth = np.eye(len(classes))[codes]
+    present = [code for code in range(len(classes)) if 0 < truth[:, code].sum() < len(codes)]
+    precision = {code: average_precision_score(truth[:, code], normalized[:, code]) for code in present}
+    clipped = np.clip(normalized, _LEAST_PROBABILITY, 1)
+    scores = score_decisions(chosen, codes, len(classes))
+    if present:
+        scores["auc"] = 100 * float(np.mean([roc_auc_score(truth[:, c], normalized[:, c]) for c in present]))
+        scores["average_precision"] = 100 * float(np.mean(list(precision.values())))
+    scores["log_loss"] = float(
+        log_loss(codes, clipped / clipped.sum(axis=1, keepdims=True), labels=list(range(len(classes))))
+    )
+    scores["brier"] = 100 * float(((normalized - truth) ** 2).sum(axis=1).mean() / 2)
+    scores["ece"] = 100 * calibration_error(normalized, codes)
+    for name in rare:
+        code = list(classes).index(name)
+        right, found = codes == code, chosen == code
+        scores[f"precision:{name}"] = 100 * float(precision_score(right, found, zero_division=0))
+        scores[f"recall:{name}"] = 100 * float(recall_score(right, found, zero_division=0))
+        if code in precision:
+            scores[f"average_precision:{name}"] = 100 * float(precision[code])
+    return {name: round(value, 5) for name, value in scores.items()}
+
+
+def score_decisions(chosen: np.ndarray, codes: np.ndarray, n_classes: int) -> Scores:
+    """The metrics that depend on the predicted class alone, for classes chosen (N,) and right (N,)."""
+    hits = np.bincount(codes[chosen == codes], minlength=n_classes)
+    support, predicted = (np.bincount(values, minlength=n_classes) for values in (codes, chosen))
+    found = decision_scores(hits, support, predicted)
+    return {name: 100 * float(found[name]) for name in DECISIONS}
+
+
+def decision_scores(hits: np.ndarray, support: np.ndarray, predicted: np.ndarray) -> dict[str, np.ndarray]:
+    """Shares from counts (…, C): rows predicted rightly, rows of each class, rows predicted as each class."""
+    present = support > 0
+    return {
+        "accuracy": hits.sum(axis=-1) / support.sum(),
+        "macro_f1": (2 * hits / np.maximum(support + predicted, 1))[..., present].mean(axis=-1),
+        "balanced_accuracy": (hits / np.maximum(support, 1))[..., present].mean(axis=-1),
+    }
+
+
+def calibration_error(probabilities: np.ndarray, codes: np.ndarray) -> float:
+    """Expected calibration error: |confidence − accuracy|, the mean over bins of confidence weighted by their rows."""
+    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == codes
+    place = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
+    rows, sums, hits = (np.bincount(place, weights, _BINS) for weights in (None, confidence, right.astype(float)))
+    return float(np.abs(sums - hits).sum() / rows.sum())

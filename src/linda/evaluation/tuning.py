@@ -1,0 +1,130 @@
+"""What can be chosen after training: thresholds and a temperature, on held-out folds of the training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from linda.evaluation.metrics import DECISIONS, TUNED, Scores, decision_scores, score_decisions
+
+_ROUNDS = 3  # over the classes, when their offsets are tuned one after the other
+_LEAST_PROBABILITY = 1e-30  # of a class that a fold did not show
+_TEMPERATURES = np.geomspace(0.05, 20, 241)
+
+
+def stratified_folds(codes: np.ndarray, n_folds: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows to train on and rows held out, for each fold. Every class is spread over the folds as evenly as can be."""
+    random = np.random.default_rng([seed, n_folds])
+    fold = np.empty(len(codes), dtype=int)
+    start = 0
+    for code in np.unique(codes):
+        members = random.permutation(np.flatnonzero(codes == code))
+        fold[members] = (start + np.arange(len(members))) % n_folds
+        start += len(members)  # classes smaller than the number of folds do not all fall into the first ones
+    for number in range(n_folds):
+        if (fold == number).any() and (fold != number).any():
+            yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+
+
+def held_out_probabilities(
+    codes: np.ndarray, n_classes: int, n_folds: int, seed: int, predict: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """The probabilities (N, C) of each row from a classifier that was not trained on it.
+
+    Args:
+        codes: (N,) class of each row.
+        n_classes: C
+        n_folds: Number of folds.
+        seed: Decides the folds.
+        predict: Trains on the rows of the first argument and predicts those of the second.
+    """
+    probabilities = np.full((len(codes), n_classes), 1 / n_classes)
+    for training, held_out in stratified_folds(codes, n_folds, seed):
+        probabilities[held_out] = predict(training, held_out)
+    return probabilities
+
+
+def tune_offsets(probabilities: np.ndarray, codes: np.ndarray, metric: str) -> np.ndarray:
+    """Offsets (C,) of the log-probabilities with which the argmax is best by `metric` on these rows.
+
+    With two classes this is the decision threshold. With more, the offset of one class after the other is set to its
+    best value, the others fixed. Offsets change only where that is an improvement.
+    """
+    scores = _log(probabilities)
+    n_classes = scores.shape[1]
+    offsets = np.zeros(n_classes)
+    tunable = range(1, n_classes) if n_classes == 2 else range(n_classes)
+    for _ in range(_ROUNDS):
+        before = offsets.copy()
+        for column in tunable:
+            offsets[column] = _best_offset(scores, offsets, codes, column, metric)
+        if np.array_equal(before, offsets):
+            break
+    return offsets
+
+
+def _best_offset(scores: np.ndarray, offsets: np.ndarray, codes: np.ndarray, column: int, metric: str) -> float:
+    """Of one class. A row is predicted as that class from the offset on at which it overtakes its best rival."""
+    rivals = scores + offsets
+    rivals[:, column] = -np.inf
+    rival = rivals.argmax(axis=1)
+    flips = rivals.max(axis=1) - scores[:, column]  # (N,) the offset at which each row flips
+    order = np.argsort(flips)
+    n_rows, n_classes = scores.shape
+    # Counts after the first 0, 1 … N rows flipped, (N + 1, C).
+    hits, predicted = (np.zeros((n_rows + 1, n_classes), dtype=int) for _ in range(2))
+    steps = np.arange(1, n_rows + 1)
+    predicted[0] = np.bincount(rival, minlength=n_classes)
+    predicted[steps, rival[order]] -= 1
+    predicted[steps, column] += 1
+    hits[0] = np.bincount(codes[rival == codes], minlength=n_classes)
+    np.subtract.at(hits, (steps, codes[order]), rival[order] == codes[order])
+    hits[steps, column] += codes[order] == column
+    support = np.bincount(codes, minlength=n_classes)
+    found = decision_scores(hits.cumsum(axis=0), support, predicted.cumsum(axis=0))[metric]
+    current = int((flips[order] <= offsets[column]).sum())
+    distinct = np.r_[True, np.diff(flips[order]) > 1e-12, True]  # rows with one flip point flip together
+    found = np.where(distinct, found, -1)
+    if found.max() <= found[current] + 1e-12:
+        return float(offsets[column])
+    best = np.flatnonzero(found >= found.max() - 1e-12)
+    place = best[np.abs(best - current).argmin()]  # the smallest change that is as good as any
+    edges = np.r_[flips[order][0] - 2, flips[order], flips[order][-1] + 2]
+    return float((edges[place] + edges[place + 1]) / 2)
+
+
+def tuned_scores(
+    held_out: np.ndarray, train_codes: np.ndarray, probabilities: np.ndarray, test_codes: np.ndarray
+) -> Scores:
+    """Each decision metric on the test rows, with offsets tuned for it on held-out training rows.
+
+    Args:
+        held_out: (N, C) probabilities of the training rows, from `held_out_probabilities`.
+        train_codes: (N,) their classes.
+        probabilities: (M, C) of the test rows.
+        test_codes: (M,) their classes.
+    """
+    scores = {}
+    for metric in DECISIONS:
+        offsets = tune_offsets(held_out, train_codes, metric)
+        chosen = (_log(probabilities) + offsets).argmax(axis=1)
+        scores[metric + TUNED] = round(score_decisions(chosen, test_codes, held_out.shape[1])[metric], 5)
+    return scores
+
+
+def fit_temperature(held_out: np.ndarray, codes: np.ndarray) -> float:
+    """The temperature with the lowest log loss on held-out rows (Guo et al. 2017)."""
+    losses = [-np.log(scaled(held_out, t)[np.arange(len(codes)), codes] + 1e-12).mean() for t in _TEMPERATURES]
+    return float(_TEMPERATURES[int(np.argmin(losses))])
+
+
+def scaled(probabilities: np.ndarray, temperature: float) -> np.ndarray:
+    """softmax(log p / T), (N, C)."""
+    logits = _log(probabilities) / temperature
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _log(probabilities: np.ndarray) -> np.ndarray:
+    return np.asarray(np.log(np.maximum(probabilities, _LEAST_PROBABILITY)))
