@@ -17,6 +17,7 @@ from linda.measures.word_overlap import (
     same_text,
     share_of_first,
     unigram_precision,
+    word_spans,
     words,
 )
 
@@ -32,5 +33,6 @@ __all__ = [
     "same_text",
     "share_of_first",
     "unigram_precision",
+    "word_spans",
     "words",
 ]

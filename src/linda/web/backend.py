@@ -1,0 +1,342 @@
+"""Everything that the server needs of interpolation and augmentation, in one place."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from linda import augmenters
+from linda.augmentation import Augmenter
+from linda.augmentation.file_run import augment_file, examples_of, spooled
+from linda.augmentation.gates import Gates
+from linda.augmentation.plan import Plan
+from linda.augmentation.summary import Summary
+from linda.engines.decoding import Decoding
+from linda.errors import LindaError, checked_ratio, checked_text
+from linda.files.tables import column_values, find_format, read_table
+from linda.interpolation import Interpolator
+from linda.interpolation.interpolator import row_seeds
+from linda.web.batcher import Batcher, Candidates, Row, Settings
+from linda.web.origins import word_origins
+
+# Rows that a table's run decodes at a time: it is how often progress is told and a stop is seen. Never changes a row.
+_TABLE_BATCH = 16
+
+SCORE_IS = "mean log-probability of the text's tokens under the decoder"
+
+
+# --- interpolation --------------------------------------------------------------------------------------------
+
+
+class ScoredInterpolator:
+    """An interpolator that also tells the decoder's score of each text. One thread uses it at a time."""
+
+    def __init__(self, interpolator: Interpolator) -> None:
+        self._scores = _ScoreKeeper(interpolator)
+        self.plain = interpolator
+        self._scored = Interpolator(interpolator.config, interpolator.tokens, interpolator.converter, self._scores)
+
+    @classmethod
+    def load(cls, model: str | None, engine: str) -> ScoredInterpolator:
+        return cls(Interpolator.from_pretrained(model, engine=engine))
+
+    @property
+    def engine_name(self) -> str:
+        return self.plain.engine.name
+
+    def mix(
+        self, rows: Sequence[Row], settings: dict[str, Any], on_progress: Callable[[int], object]
+    ) -> Iterator[Candidates]:
+        """The texts of each row and their scores, in order.
+
+        Scores are found by the seed and the text of a row. A search reads no seed, so each row can have its own there.
+        """
+        self._scores.clear()
+        if not settings["sample"]:
+            rows = [(a, b, alpha, number) for number, (a, b, alpha, _) in enumerate(rows)]
+        stream = self._scored.mix_stream(rows, on_progress=on_progress, **settings)
+        for (_, _, _, seed), texts in zip(rows, stream, strict=True):
+            yield [(text, self._scores.find(seed, text)) for text in texts]
+
+
+class _ScoreKeeper:
+    """An engine that remembers the score of every text it wrote."""
+
+    def __init__(self, interpolator: Interpolator) -> None:
+        self._engine = interpolator.engine
+        self._tokens = interpolator.tokens
+        self._scores: dict[tuple[int, str], float | None] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def clear(self) -> None:
+        self._scores.clear()
+
+    def find(self, seed: int, text: str) -> float | None:
+        """None for a text of several parts, where two rows of one seed drew the same text, and for no finite number."""
+        score = self._scores.get((seed, text))
+        return score if score is not None and math.isfinite(score) else None
+
+    def decode(
+        self, states: Any, mask: Any, decoding: Decoding, seeds: Sequence[int], pieces: Any = None
+    ) -> list[list[Any]]:
+        found = self._engine.decode(states, mask, decoding, seeds, pieces)
+        for seed, hypotheses in zip(seeds, found, strict=True):
+            texts = self._tokens.texts([hypothesis.ids for hypothesis in hypotheses])
+            for text, hypothesis in zip(texts, hypotheses, strict=True):
+                known = self._scores.setdefault((seed, text), hypothesis.score)
+                if known != hypothesis.score:
+                    self._scores[seed, text] = None
+        return found
+
+
+def checked_rows(a: list[str], b: list[str], alpha: Sequence[Any], seed: int) -> list[Row]:
+    """As `Interpolator.mix` makes them, with its wording of errors: nothing that is queued can fail later."""
+    if not len(a) == len(b) == len(alpha):
+        raise LindaError(f"got {len(a)} texts a, {len(b)} texts b and {len(alpha)} ratios; give as many of each")
+    rows = []
+    for number, (first, second, ratio, row_seed) in enumerate(zip(a, b, alpha, row_seeds(seed), strict=False), start=1):
+        which = f" of pair {number}" if len(a) > 1 else ""
+        checked_text(first, f"text a{which}")
+        checked_text(second, f"text b{which}")
+        rows.append((first, second, checked_ratio(ratio, f"alpha{which}"), row_seed))
+    return rows
+
+
+def checked_settings(*, raw: bool = False, copies: bool | None = None, **decoding: Any) -> Settings:
+    """Every setting of `Interpolator.mix_stream`, so that equal ones are seen to be equal."""
+    known = asdict(Decoding())
+    for name in decoding:
+        if name not in known:
+            raise LindaError(f"there is no decoding setting {name!r}; known are {', '.join(known)}")
+    settings = {**known, **decoding}
+    Decoding(**settings)
+    return tuple(sorted({"raw": raw, "copies": copies, **settings}.items()))
+
+
+class SharedInterpolator(Interpolator):
+    """The server's one model for callers on other threads: their rows join the micro-batches of everybody."""
+
+    def __init__(self, interpolator: Interpolator, batcher: Batcher) -> None:
+        super().__init__(interpolator.config, interpolator.tokens, interpolator.converter, interpolator.engine)
+        self._batcher = batcher
+
+    def mix_stream(self, rows: Iterable[Row], **settings: Any) -> Iterator[list[str]]:
+        for candidates in self._batcher.mix(rows, checked_settings(**settings)):
+            yield [text for text, _ in candidates]
+
+
+# --- augmentation ---------------------------------------------------------------------------------------------
+
+
+class StoppedError(Exception):
+    """The run was stopped by its owner."""
+
+
+@dataclass
+class Progress:
+    """How far a run is, and whether it is to stop. Set by one thread, read by others."""
+
+    done: int = 0
+    total: int | None = None
+
+    def __post_init__(self) -> None:
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def check(self) -> None:
+        if self._stop.is_set():
+            raise StoppedError
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._stop.is_set()
+
+
+class _Observed:
+    """A method that stops when it is told to, and counts the rows that it has written a first text for."""
+
+    def __init__(self, method: Any, progress: Progress, rows_per_text: float) -> None:
+        self._method = method
+        self._progress = progress
+        self._rows_per_text = rows_per_text
+        self.name: str = method.name
+        self.needs_partner: bool = method.needs_partner
+
+    def texts(
+        self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
+    ) -> list[str]:
+        self._progress.check()
+        texts: list[str] = self._method.texts(a, b, alpha, seeds)
+        self._progress.done += int(len(a) * self._rows_per_text)
+        return texts
+
+    @property
+    def sampling(self) -> _Observed:
+        """Writes the further texts of a row, which count for nothing."""
+        return _Observed(getattr(self._method, "sampling", self._method), self._progress, rows_per_text=0)
+
+
+def make_augmenter(settings: dict[str, Any], model: SharedInterpolator, progress: Progress) -> Augmenter:
+    """settings: fields of `Augmenter`, with the gates as {"copies": True, …}."""
+    given = dict(settings)
+    name, raw, gates = given.pop("method"), given.pop("raw_ratio"), given.pop("gates")
+    method = augmenters.load(name, **({"model": model, "raw": raw} if name == "linda" else {}))
+    observed = _Observed(method, progress, rows_per_text=1 if given["pair"] is None else 1 / 2)
+    return Augmenter(**given, gates=Gates(**gates), method=observed, batch_size=_TABLE_BATCH)
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """An uploaded table. `name` is what the user calls it; `path` is where the server put it."""
+
+    path: Path
+    name: str
+    file_format: str
+    columns: list[str]
+    rows: int
+    first_rows: list[dict[str, Any]]
+
+
+def table_format(name: str) -> str:
+    """By the name of an upload."""
+    if name.lower().endswith((".gz", ".xz")):
+        raise LindaError(f"{name} is compressed; unpack it first, or use `linda augment`")
+    return find_format(name)
+
+
+def read_table_file(path: Path, name: str, file_format: str, most_rows: int, shown: int = 5) -> TableFile:
+    """Reads all of a table once, so that a damaged one is refused when it is uploaded."""
+    schema, batches = read_table(path, file_format, texts=(), name=name)
+    count = 0
+    first: list[dict[str, Any]] = []
+    for batch in batches:
+        if len(first) < shown:
+            columns = {column: column_values(batch, column) for column in schema.names}
+            first += [
+                {column: values[row] for column, values in columns.items()}
+                for row in range(min(shown - len(first), len(batch)))
+            ]
+        count += len(batch)
+        if count > most_rows:
+            raise LindaError(f"{name} has more than {most_rows:,} rows; use `linda augment`")
+    return TableFile(path, name, file_format, list(schema.names), count, first)
+
+
+def run_table(table: TableFile, output: Path, output_format: str, augmenter: Augmenter, progress: Progress) -> Summary:
+    """The file that `linda augment` writes with these settings."""
+    with _named(table):
+        plan = _plan(table, augmenter, output.parent)
+        progress.total = len(plan)
+        return augment_file(
+            augmenter, table.path, output, source_format=table.file_format, output_format=output_format, plan=plan
+        )
+
+
+def preview_table(
+    table: TableFile, folder: Path, augmenter: Augmenter, progress: Progress, rows: int = 20
+) -> dict[str, Any]:
+    """The first new rows of a run with their parents, and what the gates did."""
+    output = folder / "preview.jsonl"
+    with _named(table):
+        whole = _plan(table, augmenter, folder)
+        plan = whole[:rows]
+        progress.total = len(plan)
+        summary = augment_file(
+            replace(augmenter, only_new=True),
+            table.path,
+            output,
+            source_format=table.file_format,
+            output_format="jsonl",
+            plan=plan,
+        )
+    new = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    output.unlink()
+    columns = [augmenter.text] if augmenter.pair is None else [augmenter.text, augmenter.pair]
+    numbers = {row[key] for row in new for key in ("parent_a", "parent_b")}
+    parents = _rows_of(table, numbers, columns, augmenter.label)
+    return {
+        "rows": [_preview_row(row, parents, columns, augmenter.label) for row in new],
+        "label_names": list(summary.examples.labels.names),
+        "planned_in_all": len(whole),
+        **summary_values(summary),
+    }
+
+
+def _preview_row(
+    row: dict[str, Any], parents: dict[int, dict[str, Any]], columns: Sequence[str], label: str
+) -> dict[str, Any]:
+    own = [parents[row[key]] for key in ("parent_a", "parent_b") if row[key] is not None]
+    first, second = own[0]["texts"], own[-1]["texts"] if len(own) > 1 else [""] * len(columns)
+    return {
+        "texts": [row[column] for column in columns],
+        "words": [word_origins(row[column], a, b) for column, a, b in zip(columns, first, second, strict=True)],
+        "label": row[label],
+        "label_probs": row["label_probs"],
+        "alpha": row["alpha"],
+        "parents": own,
+    }
+
+
+def summary_values(summary: Summary) -> dict[str, Any]:
+    tally = summary.tally
+    return {
+        "planned": tally.planned,
+        "made": tally.made,
+        "seconds": round(summary.seconds, 1),
+        "gates": {gate: {"stopped": tally.stopped[gate], "left_out": tally.left_out[gate]} for gate in Gates.names()},
+    }
+
+
+def _plan(table: TableFile, augmenter: Augmenter, folder: Path) -> Plan:
+    spool = folder / "plan.arrow"
+    try:
+        rows = spooled(augmenter, table.path, table.file_format, spool, table.name)
+        return augmenter.plan(examples_of(augmenter, rows, table.name))
+    finally:
+        spool.unlink(missing_ok=True)
+
+
+def _rows_of(
+    table: TableFile, wanted: set[int | None], columns: Sequence[str], label: str
+) -> dict[int, dict[str, Any]]:
+    """Rows by their numbers: the texts in these columns, and the label."""
+    _, batches = read_table(table.path, table.file_format, texts=columns, name=table.name)
+    found: dict[int, dict[str, Any]] = {}
+    first = 0
+    for batch in batches:
+        here = [row for row in wanted if row is not None and first <= row < first + len(batch)]
+        if here:
+            texts = [column_values(batch, column) for column in columns]
+            labels = column_values(batch, label)
+            for row in here:
+                place = row - first
+                found[row] = {"row": row, "texts": [column[place] for column in texts], "label": labels[place]}
+        first += len(batch)
+    return found
+
+
+@contextmanager
+def _named(table: TableFile) -> Iterator[None]:
+    """Errors call the file by the user's name for it."""
+    try:
+        yield
+    except LindaError as error:
+        raise LindaError(str(error).replace(str(table.path), table.name)) from error
+
+
+def augment_rows(
+    data: dict[str, list[Any]], settings: dict[str, Any], model: SharedInterpolator, progress: Progress
+) -> list[dict[str, Any]]:
+    """`linda.augment` for parallel lists."""
+    rows: list[dict[str, Any]] = make_augmenter(settings, model, progress).augment(data)
+    return rows
