@@ -2,7 +2,9 @@
 
 import copy
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # Before any Hugging Face library is imported: no test reaches for the network.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -14,6 +16,10 @@ from linda.interpolation import Interpolator
 from linda.model import LindaModel
 from linda.model.tokens import Tokens
 from read_back import ReadBack
+
+if TYPE_CHECKING:
+    from linda.web.backend import ScoredInterpolator
+    from serving import Serving
 
 WORDS = "the a cat dog man woman city river sat ran saw is was on in of and old red small what where who"
 CHARACTERS = " abcdefghijklmnopqrstuvwxyz0123456789.?<>/"
@@ -79,3 +85,26 @@ def copier(tiny_model: LindaModel) -> Interpolator:
     """What it reads it can write. Its settings are its own: a test may change them."""
     engine = ReadBack(len(tiny_model.tokenizer))
     return Interpolator(copy.copy(tiny_model.config), Tokens.of(tiny_model), tiny_model.converter, engine)
+
+
+@pytest.fixture(scope="session")
+def scored_interpolator() -> "ScoredInterpolator":
+    """The embedded model for servers in this process. They use it one after the other."""
+    from linda.web.backend import ScoredInterpolator
+
+    return ScoredInterpolator.load(None, "auto")
+
+
+@pytest.fixture(scope="session")
+def server(scored_interpolator: "ScoredInterpolator") -> "Iterator[Serving]":
+    """A server with default settings."""
+    from serving import serving
+
+    with serving(scored_interpolator) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def embedded() -> Interpolator:
+    """The embedded model, loaded apart from any server: what it writes is what the command writes."""
+    return Interpolator.from_pretrained()

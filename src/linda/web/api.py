@@ -16,7 +16,7 @@ from linda import __version__
 from linda.measures import share_of_first
 from linda.web.backend import SCORE_IS, checked_rows, checked_settings
 from linda.web.batcher import Batcher, Candidates, Row
-from linda.web.bench_results import read_results, results_of
+from linda.web.bench_results import read_results, results_of_sent
 from linda.web.jobs import Job, Workspace
 from linda.web.limits import Limits
 from linda.web.origins import word_origins
@@ -132,7 +132,7 @@ def make_router(services: Services) -> APIRouter:
 
     @router.post("/bench", summary="Results of cells that are sent: the JSON files of a folder's `cells/`")
     async def bench_of_cells(asked: BenchCells) -> dict[str, Any]:
-        return await asyncio.to_thread(results_of, asked.cells)
+        return await asyncio.to_thread(results_of_sent, asked.cells)
 
     return router
 

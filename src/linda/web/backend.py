@@ -140,7 +140,7 @@ class StoppedError(Exception):
     """The run was stopped by its owner."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Progress:
     """How far a run is, and whether it is to stop. Set by one thread, read by others."""
 
@@ -216,25 +216,26 @@ def table_format(name: str) -> str:
 
 def read_table_file(path: Path, name: str, file_format: str, most_rows: int, shown: int = 5) -> TableFile:
     """Reads all of a table once, so that a damaged one is refused when it is uploaded."""
-    schema, batches = read_table(path, file_format, texts=(), name=name)
     count = 0
     first: list[dict[str, Any]] = []
-    for batch in batches:
-        if len(first) < shown:
-            columns = {column: column_values(batch, column) for column in schema.names}
-            first += [
-                {column: values[row] for column, values in columns.items()}
-                for row in range(min(shown - len(first), len(batch)))
-            ]
-        count += len(batch)
-        if count > most_rows:
-            raise LindaError(f"{name} has more than {most_rows:,} rows; use `linda augment`")
+    with _named(path, name):
+        schema, batches = read_table(path, file_format, texts=(), name=name)
+        for batch in batches:
+            if len(first) < shown:
+                columns = {column: column_values(batch, column) for column in schema.names}
+                first += [
+                    {column: values[row] for column, values in columns.items()}
+                    for row in range(min(shown - len(first), len(batch)))
+                ]
+            count += len(batch)
+            if count > most_rows:
+                raise LindaError(f"{name} has more than {most_rows:,} rows; use `linda augment`")
     return TableFile(path, name, file_format, list(schema.names), count, first)
 
 
 def run_table(table: TableFile, output: Path, output_format: str, augmenter: Augmenter, progress: Progress) -> Summary:
     """The file that `linda augment` writes with these settings."""
-    with _named(table):
+    with _named(table.path, table.name):
         plan = _plan(table, augmenter, output.parent)
         progress.total = len(plan)
         return augment_file(
@@ -247,7 +248,7 @@ def preview_table(
 ) -> dict[str, Any]:
     """The first new rows of a run with their parents, and what the gates did."""
     output = folder / "preview.jsonl"
-    with _named(table):
+    with _named(table.path, table.name):
         whole = _plan(table, augmenter, folder)
         plan = whole[:rows]
         progress.total = len(plan)
@@ -326,12 +327,12 @@ def _rows_of(
 
 
 @contextmanager
-def _named(table: TableFile) -> Iterator[None]:
-    """Errors call the file by the user's name for it."""
+def _named(path: Path, name: str) -> Iterator[None]:
+    """Errors call a file by the user's name for it."""
     try:
         yield
     except LindaError as error:
-        raise LindaError(str(error).replace(str(table.path), table.name)) from error
+        raise LindaError(str(error).replace(str(path), name)) from error
 
 
 def augment_rows(

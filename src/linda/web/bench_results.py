@@ -20,10 +20,18 @@ def checked_folder(folder: str) -> Path:
 
 def read_results(folder: Path) -> dict[str, Any]:
     """Accuracies, gains over vanilla with their intervals, and advice."""
-    return results_of(list(read_cells(folder / CELLS)))
+    return _results(list(read_cells(folder / CELLS)))
 
 
-def results_of(cells: list[dict[str, Any]]) -> dict[str, Any]:
+def results_of_sent(cells: list[dict[str, Any]]) -> dict[str, Any]:
+    """The same of cells that a client sent, which may be anything."""
+    try:
+        return _results(cells)
+    except (AttributeError, KeyError, TypeError, StopIteration) as error:
+        raise LindaError(f"these are no results of linda bench ({error!r}); send what its `cells` hold") from error
+
+
+def _results(cells: list[dict[str, Any]]) -> dict[str, Any]:
     results = collect(cells)
     return {
         "cells": len(results.cells),

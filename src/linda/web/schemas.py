@@ -31,9 +31,7 @@ class Interpolate(_Request):
     )
     n: int = Field(default=1, description="Candidates for each pair and ratio, the best first.")
     raw: bool = Field(default=False, description="Mix by the ratio itself, uncalibrated, as in the paper.")
-    copies: bool | None = Field(
-        default=None, description="Allow copies of a or b between the ends; the default is `raw`."
-    )
+    copies: bool | None = Field(default=None, description="Allow copies of a or b between the ends. Default: as `raw`.")
     seed: int = Field(default=0, description="The same seed draws the same texts.")
     beams: int = Field(default=4, description="Width of the beam search; 1 is greedy.")
     sample: bool = Field(default=False, description="Draw the text at random instead of searching for the likeliest.")
@@ -41,9 +39,7 @@ class Interpolate(_Request):
     top_p: float = Field(default=1.0, description="Draw from the top of this mass (with sample).")
     top_k: int = Field(default=0, description="Draw from so many of the likeliest pieces; 0 is no limit (with sample).")
     stream: bool = Field(default=False, description="Answer with server-sent events, a text at a time.")
-    origins: bool = Field(
-        default=False, description="Also tell where each word comes from, and the measured share of a."
-    )
+    origins: bool = Field(default=False, description="Also tell where each word comes from, and a's measured share.")
 
     def pairs(self, limits: Limits) -> tuple[list[Any], list[Any], list[Any]]:
         """Parallel lists of texts and ratios, not longer than allowed; each is checked where it is used."""
@@ -98,9 +94,7 @@ class AugmentSettings(_Request):
     partners: Literal["any", "same", "different", "stratified", "nearest"] = Field(
         default="same", description="Which rows a row may be mixed with, by their label."
     )
-    ratio: str = Field(
-        default="uniform", description="Share of the row: uniform, beta:0.4, a number or a range 0.2-0.8."
-    )
+    ratio: str = Field(default="uniform", description="Share of a row: uniform, beta:0.4, a number or a range 0.2-0.8.")
     raw_ratio: bool = Field(default=False, description="Mix by the ratio itself, uncalibrated, as in the paper.")
     labels: Literal["interpolated", "sharpened", "predicted", "measured", "hard"] = Field(
         default="interpolated", description="How new rows get their label."

@@ -109,7 +109,7 @@ def serve(
     Example:
         serve("127.0.0.1", 8765, open_page=True, token=None, model=None, engine="auto", bench=[], on_ready=print)
     """
-    with _listening(host, port) as listener:
+    with listening(host, port) as listener:
         port = listener.getsockname()[1]
         interpolator = ScoredInterpolator.load(model, engine)
         hosts = HostRule.of(host, port)
@@ -131,7 +131,8 @@ def serve(
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that takes connections from now on; they wait until the server answers."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=512)

@@ -74,14 +74,14 @@ const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(1
 function gainPlot(methods, name) {
   const compared = methods.filter(({ gain }) => gain);
   if (!compared.length) return element("p", { class: "help" }, "Gains need vanilla and another method.");
-  const width = 440, left = 130, right = 16, height = ROW * compared.length + 44;
+  const width = 440, left = 140, right = 16, height = ROW * compared.length + 44;
   const reach = 1.1 * Math.max(1, ...compared.map(({ gain }) => Math.abs(gain.mean) + (gain.margin ?? 0)));
   const x = (points) => left + (width - left - right) * (points + reach) / (2 * reach);
   const rows = compared.map(({ method, gain }, index) => {
     const y = ROW * index + ROW / 2;
     const kind = gain.is_clear ? (gain.mean > 0 ? "clear-up" : "clear-down") : "";
     return svg("g", { class: kind },
-      svg("text", { x: left - 12, y: y + 4, "text-anchor": "end" }, method.length > 18 ? `${method.slice(0, 17)}…` : method),
+      svg("text", { x: left - 12, y: y + 4, "text-anchor": "end" }, method.length > 17 ? `${method.slice(0, 16)}…` : method),
       gain.margin === null ? null : svg("line", { class: "interval", x1: x(gain.mean - gain.margin), x2: x(gain.mean + gain.margin), y1: y, y2: y }),
       svg("circle", { class: "point", cx: x(gain.mean), cy: y, r: 4.5 }));
   });

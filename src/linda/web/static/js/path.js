@@ -123,7 +123,7 @@ function show(question, results, place) {
 function pathRow(result, index) {
   if (!result) return element("li", {}, element("button", { type: "button", disabled: true }, "…"));
   const [score] = result.scores;
-  const numbers = `${percent(result.shares[0])} first${score === null ? "" : ` · score ${score.toFixed(2)}`}`;
+  const numbers = `${percent(result.shares[0])} first${score === null ? "" : ` · score ${signed(score)}`}`;
   return element("li", {}, element("button", { type: "button", click: () => choose(index) },
     element("span", { class: "alpha" }, ratio(result.alpha)),
     element("span", {}, ...marked(result.words[0])),
@@ -131,6 +131,7 @@ function pathRow(result, index) {
 }
 
 const ratio = (alpha) => String(Math.round(alpha * 100) / 100);
+const signed = (score) => (Math.abs(score) < 0.005 ? "0.00" : score.toFixed(2).replace("-", "−"));
 const percent = (share) => `${Math.round(100 * share)} %`;
 
 function choose(index) {

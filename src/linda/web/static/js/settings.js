@@ -9,7 +9,7 @@ const title = (name) => name.replaceAll("_", " ").replace(/^./, (letter) => lett
 export function settingField({ name, default: standard, help, choices }) {
   const id = `set-${name}`;
   const describedBy = `${id}-help`;
-  const shown = standard === null || typeof standard === "boolean" ? "" : ` Default: ${standard}.`;
+  const shown = standard === null || standard === "" || typeof standard === "boolean" ? "" : ` Default: ${standard}.`;
   const note = element("p", { class: "help", id: describedBy }, `${help}${shown}`);
   const common = { id, name, "aria-describedby": describedBy };
   if (typeof standard === "boolean") {

@@ -8,6 +8,7 @@ const SCORE = { top: 146, height: 34 };
 
 export function drawStrip(node, results, now, onChoose) {
   const width = node.clientWidth;
+  const isWide = width > 480;
   const last = results.length - 1;
   const x = (index) => INSET + (width - 2 * INSET) * (last ? index / last : 0);
   const y = (share) => SHARE.top + SHARE.height * (1 - share);
@@ -17,7 +18,7 @@ export function drawStrip(node, results, now, onChoose) {
   const points = done.map(({ result, index }) => `${x(index)},${y(result.shares[0])}`).join(" ");
   node.replaceChildren(
     svg("text", { x: INSET, y: 12 }, "Measured share of the first text"),
-    svg("text", { x: width - INSET, y: 12, "text-anchor": "end" }, "dotted: the share asked for"),
+    isWide ? svg("text", { x: width - INSET, y: 12, "text-anchor": "end" }, "dotted: the share asked for") : "",
     svg("line", { class: "frame", x1: INSET, x2: width - INSET, y1: y(0), y2: y(0) }),
     svg("line", { class: "frame", x1: INSET, x2: width - INSET, y1: y(1), y2: y(1) }),
     svg("line", { class: "asked", x1: x(0), y1: y(1), x2: x(last), y2: y(0) }),
