@@ -24,8 +24,10 @@ Mix = Callable[[Sequence[Row], dict[str, Any], Callable[[int], object]], Iterato
 _MAX_ROWS = 64
 _MAX_CHARACTERS = 24_000
 
-# Callers that were answered together ask again together: the next batch waits until none came for so long.
-_QUIET_SECONDS, _LONGEST_WAIT_SECONDS = 0.004, 0.02
+# Callers that were answered together ask again together. The next batch waits until as many rows are there as last
+# time, or none came for a while; the while is a small share of what the last batch took.
+_QUIET_SECONDS, _QUIET_SHARE = 0.004, 0.03
+_LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SHARE = 0.02, 0.25
 
 
 class QueueFullError(Exception):
@@ -71,6 +73,8 @@ class Batcher:
         self._changed = threading.Condition()
         self._is_closed = False
         self._rows_per_second = 20.0  # a guess until something is measured
+        self._last_seconds = 0.0  # that a batch took
+        self._last_rows = 1  # of the last batch and of those that waited then
         self._thread = threading.Thread(target=self._work, name="linda-engine", daemon=True)
         self._thread.start()
 
@@ -142,9 +146,8 @@ class Batcher:
         with self._changed:
             if self._is_closed:
                 raise CancelledError
-            waiting = sum(len(other.rows) for other in self._tickets)
-            if bounded and waiting + len(rows) > self._waiting_rows:
-                raise QueueFullError(retry_after=max(1, round(waiting / self._rows_per_second)))
+            if bounded and self._waiting + len(rows) > self._waiting_rows:
+                raise QueueFullError(retry_after=max(1, round(self._waiting / self._rows_per_second)))
             if rows:
                 self._tickets.append(ticket)
                 self._changed.notify_all()
@@ -162,19 +165,27 @@ class Batcher:
         while (batch := self._next_batch()) is not None:
             begun = time.monotonic()
             self._decode(batch)
-            seconds = time.monotonic() - begun
-            self._rows_per_second += 0.2 * (len(batch.members) / max(seconds, 1e-3) - self._rows_per_second)
+            self._last_seconds = max(time.monotonic() - begun, 1e-3)
+            self._rows_per_second += 0.2 * (len(batch.members) / self._last_seconds - self._rows_per_second)
 
     def _next_batch(self) -> _Batch | None:
         with self._changed:
             while not self._tickets and not self._is_closed:
                 self._changed.wait()
-            latest = time.monotonic() + _LONGEST_WAIT_SECONDS
-            while not self._is_closed and time.monotonic() < latest and self._changed.wait(_QUIET_SECONDS):
-                pass
+            quiet = max(_QUIET_SECONDS, _QUIET_SHARE * self._last_seconds)
+            latest = time.monotonic() + max(_LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SHARE * self._last_seconds)
+            enough = min(self._last_rows, _MAX_ROWS)
+            while not self._is_closed and self._waiting < enough and time.monotonic() < latest:
+                if not self._changed.wait(quiet):
+                    break
             if self._is_closed:
                 return None
+            self._last_rows = self._waiting
             return self._take() if self._tickets else _Batch(settings=())
+
+    @property
+    def _waiting(self) -> int:
+        return sum(len(ticket.rows) for ticket in self._tickets)
 
     def _take(self) -> _Batch:
         """Rows of all callers that have the settings of the one that waits longest, one of each in turn."""

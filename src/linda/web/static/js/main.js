@@ -1,7 +1,7 @@
 import { startBench } from "./bench.js";
 import { byId, say } from "./dom.js";
 import * as fragment from "./fragment.js";
-import { openPath, startPath } from "./path.js";
+import { openPath, startPath, useServer } from "./path.js";
 import { getJson, token, whenTokenIsNeeded } from "./server.js";
 import { startTable } from "./table.js";
 
@@ -25,24 +25,27 @@ function showView(moveFocus) {
   if (moveFocus) byId("main").focus();
 }
 
+// What needs to know the server. The rest of the page is there at once, so that nobody's typing is overwritten.
 async function start() {
   const info = await getJson("/v1/info");
   byId("token-form").hidden = true;
   say(byId("about"), `LINDA ${info.version} · ${info.model ?? "embedded model"} · engine ${info.engine} · everything is computed on the machine that runs this server`);
-  startPath(info);
+  useServer(info.given);
   startTable(info);
-  showView(false);
-  window.addEventListener("hashchange", () => showView(true));
   await startBench();
 }
+
+const tell = (error) => error.status === 401 || say(byId("path-status"), error.message, true);
 
 byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("main").focus(); });
 byId("token-form").addEventListener("submit", (event) => {
   event.preventDefault();
   token.set(byId("token").value);
-  start().catch(tell);
+  start().then(() => showView(true)).catch(tell);
 });
 whenTokenIsNeeded(() => { byId("token-form").hidden = false; byId("token").focus(); });
-const tell = (error) => error.status === 401 || say(byId("path-status"), error.message, true);
 takeTokenFromAddress();
+startPath();
+showView(false);
+window.addEventListener("hashchange", () => showView(true));
 start().catch(tell);

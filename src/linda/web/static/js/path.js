@@ -15,8 +15,9 @@ let shown = null; // what was asked for last, with its results from the first te
 let running = null; // an AbortController
 const known = new Map(); // results of earlier questions, so that a switch back needs no wait
 
-export function startPath(info) {
-  server = info.given;
+export const useServer = (given) => { server = given; };
+
+export function startPath() {
   for (const [index, { name }] of EXAMPLES.entries()) byId("example").append(element("option", { value: index }, name));
   byId("example").addEventListener("change", useExample);
   byId("path-form").addEventListener("submit", (event) => { event.preventDefault(); run(); });
