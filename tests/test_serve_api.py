@@ -1,8 +1,11 @@
 """The API: the texts of the package, over HTTP."""
 
+import ast
 import json
 import re
+import shutil
 import socket
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -282,6 +285,18 @@ def test_the_openapi_description_names_every_parameter(server: Serving) -> None:
     parameters = api["components"]["schemas"]["Interpolate"]["properties"]
     assert {"a", "b", "alpha", "n", "raw", "seed", "beams", "sample"} <= set(parameters)
     assert all(parameter.get("description") for parameter in parameters.values())
+
+
+def test_the_examples_of_the_documentation_work(server: Serving, capsys: pytest.CaptureFixture[str]) -> None:
+    document = (Path(__file__).parents[1] / "docs" / "serve.md").read_text(encoding="utf-8")
+    document = document.replace("http://127.0.0.1:8765", server.address)
+    [code] = re.findall(r"^```python\n(.*?)^```", document, re.MULTILINE | re.DOTALL)
+    exec(compile(code, "docs/serve.md", "exec"), {})
+    assert len(ast.literal_eval(capsys.readouterr().out)) == 2
+    [command] = re.findall(r"^```\n(curl .*?)^```", document, re.MULTILINE | re.DOTALL)
+    if shutil.which("curl"):
+        printed = subprocess.run(["bash", "-c", command], capture_output=True, check=True, text=True).stdout
+        assert [result["alpha"] for result in json.loads(printed)["results"]] == [0.3, 0.7]
 
 
 def test_the_page_needs_nothing_from_elsewhere() -> None:

@@ -98,7 +98,18 @@ class _ScoreKeeper:
 
 
 def checked_rows(a: list[str], b: list[str], alpha: Sequence[Any], seed: int) -> list[Row]:
-    """As `Interpolator.mix` makes them, with its wording of errors: nothing that is queued can fail later."""
+    """Rows as `Interpolator.mix` makes them, with its wording of errors: nothing that is queued can fail later.
+
+    Args:
+        a, b, alpha: texts and ratios of the pairs, of equal length; nothing is known of their types.
+        seed: of the whole request; every row gets its own.
+
+    Returns:
+        What `Batcher.submit` takes.
+
+    Example:
+        checked_rows(["One text."], ["Another text."], [0.5], seed=0)
+    """
     if not len(a) == len(b) == len(alpha):
         raise LindaError(f"got {len(a)} texts a, {len(b)} texts b and {len(alpha)} ratios; give as many of each")
     rows = []
@@ -215,7 +226,21 @@ def table_format(name: str) -> str:
 
 
 def read_table_file(path: Path, name: str, file_format: str, most_rows: int, shown: int = 5) -> TableFile:
-    """Reads all of a table once, so that a damaged one is refused when it is uploaded."""
+    """Reads all of a table once, so that a damaged one is refused when it is uploaded.
+
+    Args:
+        path: where the server put it.
+        name: what the user calls it, for messages.
+        file_format: csv, tsv, jsonl or parquet.
+        most_rows: more are refused.
+        shown: rows at the beginning to keep for the page.
+
+    Returns:
+        The table's columns, its number of rows, and its first rows.
+
+    Example:
+        read_table_file(folder / "input.csv", "reviews.csv", "csv", most_rows=1_000_000)
+    """
     count = 0
     first: list[dict[str, Any]] = []
     with _named(path, name):
@@ -234,7 +259,21 @@ def read_table_file(path: Path, name: str, file_format: str, most_rows: int, sho
 
 
 def run_table(table: TableFile, output: Path, output_format: str, augmenter: Augmenter, progress: Progress) -> Summary:
-    """The file that `linda augment` writes with these settings."""
+    """Writes the file that `linda augment` writes with these settings.
+
+    Args:
+        table: the upload.
+        output: a file in a folder of the run's own.
+        output_format: csv, tsv, jsonl or parquet.
+        augmenter: of `make_augmenter`, with the same progress.
+        progress: is told how many rows are planned.
+
+    Returns:
+        What was made, and what the gates did.
+
+    Example:
+        run_table(table, folder / "output.csv", "csv", make_augmenter(settings, model, progress), progress)
+    """
     with _named(table.path, table.name):
         plan = _plan(table, augmenter, output.parent)
         progress.total = len(plan)
@@ -246,7 +285,21 @@ def run_table(table: TableFile, output: Path, output_format: str, augmenter: Aug
 def preview_table(
     table: TableFile, folder: Path, augmenter: Augmenter, progress: Progress, rows: int = 20
 ) -> dict[str, Any]:
-    """The first new rows of a run with their parents, and what the gates did."""
+    """The first new rows of a run with their parents, and what the gates did.
+
+    Args:
+        table: the upload.
+        folder: of the run's own, for scratch files.
+        augmenter: of `make_augmenter`, with the same progress.
+        progress: is told how many rows are planned.
+        rows: how many plan rows to follow.
+
+    Returns:
+        Values for JSON: `rows` (texts, origins of their words, labels, ratio, parents), `label_names`, counts.
+
+    Example:
+        preview_table(table, folder, make_augmenter(settings, model, progress), progress)
+    """
     output = folder / "preview.jsonl"
     with _named(table.path, table.name):
         whole = _plan(table, augmenter, folder)
@@ -338,6 +391,19 @@ def _named(path: Path, name: str) -> Iterator[None]:
 def augment_rows(
     data: dict[str, list[Any]], settings: dict[str, Any], model: SharedInterpolator, progress: Progress
 ) -> list[dict[str, Any]]:
-    """`linda.augment` for parallel lists."""
+    """`linda.augment` for parallel lists.
+
+    Args:
+        data: columns by name.
+        settings: fields of `Augmenter`, as `make_augmenter` takes them.
+        model: the server's.
+        progress: stops the work when it is told to.
+
+    Returns:
+        A list of rows, originals first.
+
+    Example:
+        augment_rows({"text": texts, "label": labels}, AugmentSettings().values(), model, Progress())
+    """
     rows: list[dict[str, Any]] = make_augmenter(settings, model, progress).augment(data)
     return rows

@@ -31,7 +31,7 @@ class Interpolate(_Request):
     )
     n: int = Field(default=1, description="Candidates for each pair and ratio, the best first.")
     raw: bool = Field(default=False, description="Mix by the ratio itself, uncalibrated, as in the paper.")
-    copies: bool | None = Field(default=None, description="Allow copies of a or b between the ends. Default: as `raw`.")
+    copies: bool | None = Field(default=None, description="Allow copies of a or b between the ends. Default: as raw.")
     seed: int = Field(default=0, description="The same seed draws the same texts.")
     beams: int = Field(default=4, description="Width of the beam search; 1 is greedy.")
     sample: bool = Field(default=False, description="Draw the text at random instead of searching for the likeliest.")
@@ -103,7 +103,9 @@ class AugmentSettings(_Request):
     method: Literal["linda", "eda"] = Field(
         default="linda", description="How new texts are made: linda mixes two, eda edits one."
     )
-    weight: float = Field(default=1.0, description="Weight of new rows in training; not 1: in a column `weight`.")
+    weight: float = Field(
+        default=1.0, description="Weight of new rows in training; other than 1, in a column of that name."
+    )
     gates: Gates = Field(default=Gates(), description="Which bad rows are dropped.")
     retries: int = Field(default=2, description="How often a dropped row is written again, by sampling.")
     skip_empty: bool = Field(default=False, description="Leave out rows without text instead of stopping.")
