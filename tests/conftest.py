@@ -18,7 +18,7 @@ from linda.model.tokens import Tokens
 from read_back import ReadBack
 
 if TYPE_CHECKING:
-    from linda.web.backend import ScoredInterpolator
+    from linda.web.interpolation import ScoredInterpolator
     from serving import Serving
 
 WORDS = "the a cat dog man woman city river sat ran saw is was on in of and old red small what where who"
@@ -90,7 +90,7 @@ def copier(tiny_model: LindaModel) -> Interpolator:
 @pytest.fixture(scope="session")
 def scored_interpolator() -> "ScoredInterpolator":
     """The embedded model for servers in this process. They use it one after the other."""
-    from linda.web.backend import ScoredInterpolator
+    from linda.web.interpolation import ScoredInterpolator
 
     return ScoredInterpolator.load(None, "auto")
 

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import uvicorn
 
-from linda.web.backend import ScoredInterpolator
 from linda.web.guard import HostRule
+from linda.web.interpolation import ScoredInterpolator
 from linda.web.server import listening, make_app
 
 HOTEL = "The hotel was clean and the staff were friendly."

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from linda.errors import LindaError
-from linda.web.backend import ScoredInterpolator
 from linda.web.bench_results import checked_folder
+from linda.web.interpolation import ScoredInterpolator
 from serving import Serving, serving
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from linda.web.backend import ScoredInterpolator
 from linda.web.guard import HostRule, is_loopback
+from linda.web.interpolation import ScoredInterpolator
 from linda.web.limits import Limits
 from serving import HOTEL, ROOM, Serving, serving
 

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from chromium import find_chromium, open_browser
 from linda import Interpolator
 from linda.cli import main
-from linda.web.backend import ScoredInterpolator
 from linda.web.bench_results import checked_folder
+from linda.web.interpolation import ScoredInterpolator
 from linda.web.origins import word_origins
 from serving import HOTEL, ROOM, Serving, serving
 from test_serve_bench import CELLS

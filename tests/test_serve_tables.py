@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from linda.cli import main
-from linda.web.backend import ScoredInterpolator
+from linda.web.interpolation import ScoredInterpolator
 from linda.web.limits import Limits
 from serving import Serving, serving
 

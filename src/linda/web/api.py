@@ -14,9 +14,9 @@ from starlette.exceptions import HTTPException
 
 from linda import __version__
 from linda.measures import share_of_first
-from linda.web.backend import SCORE_IS, checked_rows, checked_settings
 from linda.web.batcher import Batcher, Candidates, Row
 from linda.web.bench_results import read_results, results_of_sent
+from linda.web.interpolation import SCORE_IS, checked_rows, checked_settings
 from linda.web.jobs import Job, Workspace
 from linda.web.limits import Limits
 from linda.web.origins import word_origins

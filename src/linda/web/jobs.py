@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from linda.errors import LindaError
-from linda.web.backend import (
+from linda.web.batcher import CancelledError, QueueFullError
+from linda.web.interpolation import SharedInterpolator
+from linda.web.limits import Limits
+from linda.web.schemas import RunTable
+from linda.web.tables import (
     Progress,
-    SharedInterpolator,
     StoppedError,
     TableFile,
     augment_rows,
@@ -28,9 +31,6 @@ from linda.web.backend import (
     summary_values,
     table_format,
 )
-from linda.web.batcher import CancelledError, QueueFullError
-from linda.web.limits import Limits
-from linda.web.schemas import RunTable
 
 # Runs and previews at a time, and /v1/augment requests at a time. All wait for the one engine.
 _JOB_THREADS, _REQUEST_THREADS = 2, 4

@@ -21,9 +21,9 @@ from starlette.types import ASGIApp
 from linda import __version__
 from linda.errors import LindaError
 from linda.web.api import Services, make_router
-from linda.web.backend import ScoredInterpolator, SharedInterpolator, checked_settings
 from linda.web.batcher import Batcher, CancelledError, QueueFullError
 from linda.web.guard import Guard, HostRule
+from linda.web.interpolation import ScoredInterpolator, SharedInterpolator, checked_settings
 from linda.web.jobs import Workspace
 from linda.web.limits import Limits
 
