@@ -1,6 +1,7 @@
 """The page in a real browser: Debian's Chromium, driven by Playwright."""
 
 import json
+import os
 import re
 import shlex
 import time
@@ -29,6 +30,8 @@ if find_chromium() is None:
 
 from playwright.sync_api import expect
 
+expect.set_options(timeout=30_000)  # a busy machine is slow, not wrong
+
 PATH_TEXTS = "#path-list button > span:nth-child(2)"
 
 CSV = "text,label\n" + "".join(
@@ -54,7 +57,7 @@ def page(browser: "Browser", server: Serving) -> Iterator["Page"]:
     context = browser.new_context(base_url=server.address, accept_downloads=True)
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.address)
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(30_000)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if is_fault(message) else None)
@@ -231,6 +234,7 @@ def test_every_field_has_a_name_and_live_regions_are_there(page: "Page") -> None
     assert page.locator("[role=status]").count() >= 4
 
 
+@pytest.mark.skipif(os.getloadavg()[0] > (os.cpu_count() or 1), reason="others use the processor: times say nothing")
 def test_the_first_path_comes_within_three_seconds(page: "Page") -> None:
     page.goto("/")
     page.get_by_label("First text", exact=True).fill("We walked along the river until the sun went down.")
@@ -342,7 +346,7 @@ def test_bench_results_follow_a_run(
         expect(page.locator("#bench-status")).to_contain_text("4 cells")
         for number, cell in enumerate(CELLS[4:], start=4):
             (cells / f"{number}.json").write_text(json.dumps(cell))
-        expect(page.locator("#bench-status")).to_contain_text("6 cells", timeout=10_000)
+        expect(page.locator("#bench-status")).to_contain_text("6 cells")
         expect(page.locator("#advice")).to_have_text("On sst2 (5-shot): eda gains 5.0 ± 0.2 points over vanilla.")
         expect(page.get_by_role("cell", name="+5.0 ± 0.2")).to_be_visible()
         expect(page.get_by_role("img", name="Gain over vanilla in points, sst2 5-shot")).to_be_visible()
