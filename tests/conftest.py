@@ -2,7 +2,9 @@
 
 import copy
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # Before any Hugging Face library is imported: no test reaches for the network.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -15,6 +17,10 @@ from linda.model import LindaModel
 from linda.model.tokens import Tokens
 from read_back import ReadBack
 from tiny_models import save_tiny_base
+
+if TYPE_CHECKING:
+    from linda.web.interpolation import ScoredInterpolator
+    from serving import Serving
 
 LM_VOCABULARY = ["<unk>", "<s>", "the", "cat", "sat", "on", "mat", "dog"]
 
@@ -67,3 +73,26 @@ def language_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         LlamaForCausalLM(config).save_pretrained(folder)
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>").save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def scored_interpolator() -> "ScoredInterpolator":
+    """The embedded model for servers in this process. They use it one after the other."""
+    from linda.web.interpolation import ScoredInterpolator
+
+    return ScoredInterpolator.load(None, "auto")
+
+
+@pytest.fixture(scope="session")
+def server(scored_interpolator: "ScoredInterpolator") -> "Iterator[Serving]":
+    """A server with default settings."""
+    from serving import serving
+
+    with serving(scored_interpolator) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def embedded() -> Interpolator:
+    """The embedded model, loaded apart from any server: what it writes is what the command writes."""
+    return Interpolator.from_pretrained()

@@ -110,25 +110,29 @@ _FIELDS: dict[str, tuple[type, ...]] = {
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        result = read_json_object(path)
-        for name, kinds in _FIELDS.items():
-            if name not in result:
-                raise LindaError(f"it has no {name}")
-            value = result[name]
-            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-                raise LindaError(f"its {name} is {shortened(value)}")
-        result = upgraded(result)
-        for name in ("test_rows", "seconds"):
-            _check_numbers(name, result[name])
-        for scores in result["scores"].values():
-            _check_numbers("scores", scores)
-        if not all(isinstance(note, str) for note in result["notes"]) or "on" not in result["settings"]:
-            raise LindaError("its notes or settings are damaged")
-        if result["domain"] is None and not result["scores"].keys() <= result["test_rows"].keys():
-            raise LindaError("its scores and test_rows are not of the same sets")
+        return checked_cell(read_json_object(path))
     except LindaError as error:
         raise LindaError(f"{path} is no result of linda bench ({error}); delete it to compute it again") from error
-    return result
+
+
+def checked_cell(values: dict[str, Any]) -> dict[str, Any]:
+    """A cell that anybody may have written, in today's form."""
+    for name, kinds in _FIELDS.items():
+        if name not in values:
+            raise LindaError(f"it has no {name}")
+        value = values[name]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise LindaError(f"its {name} is {shortened(value)}")
+    cell = upgraded(values)
+    for name in ("test_rows", "seconds"):
+        _check_numbers(name, cell[name])
+    for scores in cell["scores"].values():
+        _check_numbers("scores", scores)
+    if not all(isinstance(note, str) for note in cell["notes"]) or "on" not in cell["settings"]:
+        raise LindaError("its notes or settings are damaged")
+    if cell["domain"] is None and not cell["scores"].keys() <= cell["test_rows"].keys():
+        raise LindaError("its scores and test_rows are not of the same sets")
+    return cell
 
 
 def _check_numbers(name: str, values: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ _COMMANDS = {
     "interpolate": ("linda.cli.interpolate", "Write the text between two texts."),
     "augment": ("linda.cli.augment", "Make a labelled table bigger."),
     "bench": ("linda.cli.bench", "Does augmentation help on this data, and which kind?"),
+    "serve": ("linda.cli.serve", "Open a page to see it, and answer other programs over HTTP."),
     "train": ("linda.cli.train", "Train a LINDA model on plain sentences."),
     "calibrate": ("linda.cli.calibrate", "Fit the map from the ratio asked for to the ratio mixed."),
     "export": ("linda.cli.export", "Write a model with 8-bit, 16-bit or 32-bit weights."),

@@ -20,6 +20,7 @@ from linda.measures.word_overlap import (
     same_text,
     share_of_first,
     unigram_precision,
+    word_spans,
     words,
 )
 
@@ -38,5 +39,6 @@ __all__ = [
     "same_text",
     "share_of_first",
     "unigram_precision",
+    "word_spans",
     "words",
 ]

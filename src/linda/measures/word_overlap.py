@@ -22,6 +22,11 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Where the words of a text begin and end, in order."""
+    return [match.span() for match in _WORD.finditer(text)]
+
+
 # English words that carry grammar rather than meaning: any two sentences share some. The tokens that "don't", "it's"
 # and "I'll" become in tokenized text are among them.
 FUNCTION_WORDS = frozenset(

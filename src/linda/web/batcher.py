@@ -1,0 +1,230 @@
+"""One thread owns the engine. Rows of concurrent callers are decoded together, and each caller gets its own back.
+
+While one micro-batch is decoded, others queue up; the next takes rows of all waiting callers with the same decoding
+settings in turn, so that a caller with many rows does not hold up one with a single row.
+"""
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any
+
+Row = tuple[str, str, float, int]  # a, b, alpha, seed
+Settings = tuple[tuple[str, Any], ...]  # decoding settings by name, sorted: equal ones can share a batch
+Candidates = list[tuple[str, float | None]]  # the texts of a row and their scores, the best first
+
+# Decodes rows with one group of settings. The callback is called between batches and may raise.
+Mix = Callable[[Sequence[Row], dict[str, Any], Callable[[int], object]], Iterator[Candidates]]
+
+# A micro-batch: enough rows to keep the engine busy, few enough that the next caller waits about a second.
+_MAX_ROWS = 64
+_MAX_CHARACTERS = 24_000
+
+# Callers that were answered together ask again together. The next batch waits until as many rows are there as last
+# time, or none came for a while; the while is a small share of what the last batch took.
+_QUIET_SECONDS, _QUIET_SHARE = 0.004, 0.03
+_LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SHARE = 0.02, 0.25
+
+
+class QueueFullError(Exception):
+    """Too many rows wait already."""
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__(f"the server is busy; try again in {retry_after} s")
+        self.retry_after = retry_after
+
+
+class CancelledError(Exception):
+    """Nobody waits for the result any more."""
+
+
+@dataclass(eq=False)
+class _Ticket:
+    """The rows of one caller that are not decoded yet."""
+
+    rows: deque[tuple[int, Row]]
+    settings: Settings
+    deliver: Callable[[int, Candidates], None]
+    fail: Callable[[Exception], None]
+    cancelled: bool = False
+
+
+@dataclass(eq=False)
+class _Batch:
+    settings: Settings
+    members: list[tuple[_Ticket, int, Row]] = field(default_factory=list)
+
+    @property
+    def is_abandoned(self) -> bool:
+        return all(ticket.cancelled for ticket, _, _ in self.members)
+
+
+class Batcher:
+    """Decodes rows for many callers at a time. Close it when done."""
+
+    def __init__(self, mix: Mix, waiting_rows: int) -> None:
+        self._mix = mix
+        self._waiting_rows = waiting_rows
+        self._tickets: deque[_Ticket] = deque()
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._rows_per_second = 20.0  # a guess until something is measured
+        self._last_seconds = 0.0  # that a batch took
+        self._last_rows = 1  # of the last batch and of those that waited then
+        self._thread = threading.Thread(target=self._work, name="linda-engine", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread after the batch at hand; callers that still wait get a CancelledError."""
+        with self._changed:
+            self._is_closed = True
+            left = list(self._tickets)
+            self._tickets.clear()
+            self._changed.notify_all()
+        for ticket in left:
+            ticket.fail(CancelledError())
+        self._thread.join()
+
+    def submit(self, rows: Sequence[Row], settings: Settings) -> AsyncIterator[tuple[int, Candidates]]:
+        """Queues rows at once; the iterator gives the number of a row and its candidates, as they are done.
+
+        Rows that are left are dropped when the iterator is closed. Raises QueueFullError if too many wait already.
+        """
+        loop = asyncio.get_running_loop()
+        results: asyncio.Queue[tuple[int, Candidates] | Exception] = asyncio.Queue()
+
+        def put(result: tuple[int, Candidates] | Exception) -> None:
+            loop.call_soon_threadsafe(results.put_nowait, result)
+
+        ticket = self._enqueue(rows, settings, lambda index, found: put((index, found)), put, bounded=True)
+        return self._results(ticket, results, len(rows))
+
+    async def _results(
+        self, ticket: _Ticket, results: asyncio.Queue[tuple[int, Candidates] | Exception], count: int
+    ) -> AsyncIterator[tuple[int, Candidates]]:
+        try:
+            for _ in range(count):
+                result = await results.get()
+                if isinstance(result, Exception):
+                    raise result
+                yield result
+        finally:
+            self._cancel(ticket)
+
+    def mix(self, rows: Iterable[Row], settings: Settings) -> list[Candidates]:
+        """The same for a caller on a thread of its own: all rows, in order. It waits its turn however long."""
+        rows = list(rows)
+        results: SimpleQueue[tuple[int, Candidates] | Exception] = SimpleQueue()
+        ticket = self._enqueue(
+            rows, settings, lambda index, found: results.put((index, found)), results.put, bounded=False
+        )
+        found: dict[int, Candidates] = {}
+        try:
+            while len(found) < len(rows):
+                result = results.get()
+                if isinstance(result, Exception):
+                    raise result
+                found[result[0]] = result[1]
+        finally:
+            self._cancel(ticket)
+        return [found[index] for index in range(len(rows))]
+
+    def _enqueue(
+        self,
+        rows: Sequence[Row],
+        settings: Settings,
+        deliver: Callable[[int, Candidates], None],
+        fail: Callable[[Exception], None],
+        *,
+        bounded: bool,
+    ) -> _Ticket:
+        ticket = _Ticket(deque(enumerate(rows)), settings, deliver, fail)
+        with self._changed:
+            if self._is_closed:
+                raise CancelledError
+            if bounded and self._waiting + len(rows) > self._waiting_rows:
+                raise QueueFullError(retry_after=max(1, round(self._waiting / self._rows_per_second)))
+            if rows:
+                self._tickets.append(ticket)
+                self._changed.notify_all()
+        return ticket
+
+    def _cancel(self, ticket: _Ticket) -> None:
+        with self._changed:
+            ticket.cancelled = True
+            if ticket in self._tickets:
+                self._tickets.remove(ticket)
+
+    # --- the thread of the engine -----------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while (batch := self._next_batch()) is not None:
+            begun = time.monotonic()
+            self._decode(batch)
+            self._last_seconds = max(time.monotonic() - begun, 1e-3)
+            self._rows_per_second += 0.2 * (len(batch.members) / self._last_seconds - self._rows_per_second)
+
+    def _next_batch(self) -> _Batch | None:
+        with self._changed:
+            while not self._tickets and not self._is_closed:
+                self._changed.wait()
+            quiet = max(_QUIET_SECONDS, _QUIET_SHARE * self._last_seconds)
+            latest = time.monotonic() + max(_LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SHARE * self._last_seconds)
+            enough = min(self._last_rows, _MAX_ROWS)
+            while not self._is_closed and self._waiting < enough and time.monotonic() < latest:
+                if not self._changed.wait(quiet):
+                    break
+            if self._is_closed:
+                return None
+            self._last_rows = self._waiting
+            return self._take() if self._tickets else _Batch(settings=())
+
+    @property
+    def _waiting(self) -> int:
+        return sum(len(ticket.rows) for ticket in self._tickets)
+
+    def _take(self) -> _Batch:
+        """Rows of all callers that have the settings of the one that waits longest, one of each in turn."""
+        batch = _Batch(self._tickets[0].settings)
+        characters = 0
+        sharing = deque(ticket for ticket in self._tickets if ticket.settings == batch.settings)
+        while sharing and len(batch.members) < _MAX_ROWS and characters < _MAX_CHARACTERS:
+            ticket = sharing.popleft()
+            index, row = ticket.rows.popleft()
+            batch.members.append((ticket, index, row))
+            characters += len(row[0]) + len(row[1])
+            if ticket.rows:
+                sharing.append(ticket)
+        self._tickets = deque(ticket for ticket in self._tickets if ticket.rows)
+        if self._tickets and self._tickets[0].settings == batch.settings:
+            self._tickets.rotate(-1)  # callers with other settings have their turn
+        return batch
+
+    def _decode(self, batch: _Batch) -> None:
+        def check(_: int) -> None:
+            if batch.is_abandoned:
+                raise CancelledError
+
+        if batch.is_abandoned:
+            return
+        rows = [row for _, _, row in batch.members]
+        delivered = 0
+        try:
+            results = self._mix(rows, dict(batch.settings), check)
+            for (ticket, index, _), candidates in zip(batch.members, results, strict=True):
+                ticket.deliver(index, candidates)
+                delivered += 1
+        except CancelledError:
+            return
+        except Exception as error:  # whatever it is, the thread lives on and the caller is told
+            left = batch.members[delivered:]
+            tickets = list(dict.fromkeys(ticket for ticket, _, _ in left))
+            if len(tickets) == 1:
+                tickets[0].fail(error)
+                return
+            for own in tickets:  # one caller's row must not fail the others
+                self._decode(_Batch(batch.settings, [member for member in left if member[0] is own]))

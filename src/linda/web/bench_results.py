@@ -1,0 +1,63 @@
+"""A folder that `linda bench` writes, read anew from its cells each time: a run may be adding to it."""
+
+from pathlib import Path
+from typing import Any
+
+from linda.benchmark.cells import checked_cell, read_cells
+from linda.benchmark.grid import CELLS
+from linda.benchmark.reporting.advice import advise
+from linda.benchmark.reporting.results import VANILLA, Results, collect
+from linda.errors import LindaError
+
+
+def checked_folder(folder: str) -> Path:
+    """A folder that has cells, or will have."""
+    path = Path(folder)
+    if not path.is_dir():
+        raise LindaError(f"--bench {folder} is not a folder; give one that `linda bench --output` writes")
+    return path.resolve()
+
+
+def read_results(folder: Path) -> dict[str, Any]:
+    """Accuracies, gains over vanilla with their intervals, and advice."""
+    return _results(list(read_cells(folder / CELLS)))
+
+
+def results_of_sent(cells: list[dict[str, Any]]) -> dict[str, Any]:
+    """The same of cells that a client sent, which may be anything."""
+    try:
+        return _results([checked_cell(cell) for cell in cells])
+    except LindaError as error:
+        raise LindaError(f"these are no results of linda bench ({error}); send what its `cells` hold") from error
+
+
+def _results(cells: list[dict[str, Any]]) -> dict[str, Any]:
+    results = collect(cells)
+    return {
+        "cells": len(results.cells),
+        "seeds": results.all_seeds if results.cells else 0,
+        "advice": advise(results),
+        "columns": [_column(results, column) for column in results.columns],
+    }
+
+
+def _column(results: Results, column: tuple[str, str, str]) -> dict[str, Any]:
+    task, protocol, test = column
+    best = results.best(column)
+    methods = []
+    for method in results.methods:
+        accuracy = results.summary(column, method)
+        if accuracy is None:
+            continue
+        gain = None if method == VANILLA else results.gain(column, method)
+        methods.append(
+            {
+                "method": method,
+                "mean": accuracy.mean,
+                "std": accuracy.std,
+                "seeds": accuracy.count,
+                "is_best": method in best,
+                "gain": gain and {"mean": gain.mean, "margin": gain.margin, "is_clear": gain.is_clear},
+            }
+        )
+    return {"task": task, "protocol": protocol, "test": test, "methods": methods}

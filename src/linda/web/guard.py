@@ -1,0 +1,180 @@
+"""What every request must pass before a route sees it, and the headers that every answer carries.
+
+Host     a page of another site that had its name resolve to this machine (DNS rebinding) is refused by its name
+Origin   posts from pages of other sites are refused
+token    where one is set, the API answers only to those who know it
+size     a body is bounded before it is read
+"""
+
+import hmac
+import ipaddress
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from linda.web.limits import Limits
+
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+
+_CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+_HEADERS = {
+    "Content-Security-Policy": _CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+}
+
+# Paths that hold no data of anybody: the page must load before it can ask for the token.
+_API_PREFIX = "/v1/"
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class HostRule:
+    """Which Host headers are answered: names of this server, with its port."""
+
+    names: frozenset[str]
+    port: int
+    any_address: bool  # bound to every interface: addresses of this machine cannot all be known beforehand
+
+    @classmethod
+    def of(cls, host: str, port: int) -> "HostRule":
+        names = {*_LOOPBACK_NAMES, _bracketed(host)}
+        any_address = host in ("0.0.0.0", "::")
+        if any_address:
+            names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
+        return cls(frozenset(names), port, any_address)
+
+    def allows(self, header: str) -> bool:
+        name, colon, port = header.lower().rpartition(":")
+        if not colon or "]" in port:  # no port is said
+            name, port = header.lower(), "80"
+        if port != str(self.port):
+            return False
+        return name in self.names or (self.any_address and _is_address(name))
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host.lower()
+
+
+def _is_address(name: str) -> bool:
+    """An address is no name that somebody else could make resolve to this machine."""
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+class Guard:
+    """The outermost layer of the application."""
+
+    def __init__(self, app: ASGIApp, hosts: HostRule, token: str | None, limits: Limits) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._token = token
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # there are no web sockets here
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        limit = self._limits.upload_bytes if scope["path"] == "/v1/tables" else self._limits.body_bytes
+        refusal = self._refusal(scope, Headers(scope=scope), limit)
+        app = self._app if refusal is None else refusal
+        await app(scope, _bounded(receive, limit), _with_headers(send, scope["path"]))
+
+    def _refusal(self, scope: Scope, headers: Headers, limit: int) -> JSONResponse | None:
+        host = headers.get("host", "")
+        if not self._hosts.allows(host):
+            names = ", ".join(sorted(f"{name}:{self._hosts.port}" for name in self._hosts.names))
+            return _error(403, f"the host is {host!r}; this server answers to {names}")
+        origin = headers.get("origin")
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+            return _error(403, f"the request comes from a page of {origin!r}; only this server's own page may send it")
+        if scope["path"].startswith(_API_PREFIX) and not self._knows_token(headers):
+            answer = _error(401, "a token is needed: send it as `Authorization: Bearer TOKEN`")
+            answer.headers["WWW-Authenticate"] = "Bearer"
+            return answer
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > limit:
+            return _error(413, _too_large(limit))
+        return None
+
+    def _knows_token(self, headers: Headers) -> bool:
+        if self._token is None:
+            return True
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token.encode())
+
+
+def _error(status: int, message: str) -> JSONResponse:
+    return JSONResponse({"error": message}, status)
+
+
+def _too_large(limit: int) -> str:
+    return f"the request is larger than {limit / 2**20:g} MB; send less at a time, or use the command line"
+
+
+def _bounded(receive: Receive, limit: int) -> Receive:
+    """A body without a length, or with a false one, is counted as it comes."""
+    received = 0
+
+    async def counted() -> Message:
+        nonlocal received
+        message = await receive()
+        if message["type"] == "http.request":
+            received += len(message.get("body", b""))
+            if received > limit:
+                raise HTTPException(413, _too_large(limit))
+        return message
+
+    return counted
+
+
+def _with_headers(send: Send, path: str) -> Send:
+    extra: Iterable[tuple[str, str]] = _HEADERS.items()
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in extra:
+                headers[name] = value
+            if path.startswith(_API_PREFIX):
+                headers["Cache-Control"] = "no-store"
+        await send(message)
+
+    return sent

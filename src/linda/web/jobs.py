@@ -1,0 +1,231 @@
+"""Uploaded tables and the runs over them, in a folder of the server's own that is removed with it.
+
+Nothing here is opened by a name that a browser sent: tables and jobs have random ids, and their files fixed names.
+"""
+
+import asyncio
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from linda.errors import LindaError
+from linda.web.batcher import CancelledError, QueueFullError
+from linda.web.interpolation import SharedInterpolator
+from linda.web.limits import Limits
+from linda.web.schemas import RunTable
+from linda.web.tables import (
+    Progress,
+    StoppedError,
+    TableFile,
+    augment_rows,
+    make_augmenter,
+    preview_table,
+    read_table_file,
+    run_table,
+    summary_values,
+    table_format,
+)
+
+# Runs and previews at a time, and /v1/augment requests at a time. All wait for the one engine.
+_JOB_THREADS, _REQUEST_THREADS = 2, 4
+
+_BUSY_SECONDS = 5  # what a caller is asked to wait when all places are taken
+
+_MIME_TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "tsv": "text/tab-separated-values; charset=utf-8",
+    "jsonl": "application/jsonl; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+}
+
+
+@dataclass(eq=False)
+class Job:
+    """A preview or a run: what the page asks for again and again, also after it was loaded anew."""
+
+    id: str
+    table: TableFile
+    is_preview: bool
+    command: str
+    output_name: str
+    file: Path
+    state: str = "waiting"  # running, done, failed, stopped
+    error: str | None = None
+    result: dict[str, Any] | None = None
+    progress: Progress = field(default_factory=Progress)
+    begun: float | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.state in ("done", "failed", "stopped")
+
+    @property
+    def mime_type(self) -> str:
+        return _MIME_TYPES[self.file.suffix.removeprefix(".")]
+
+    def values(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "table": self.table.name,
+            "preview": self.is_preview,
+            "state": self.state,
+            "done": self.progress.done,
+            "total": self.progress.total,
+            "seconds": None if self.begun is None else round(time.monotonic() - self.begun, 1),
+            "command": self.command,
+            "file": self.output_name if self.state == "done" and not self.is_preview else None,
+            "result": self.result,
+            "error": self.error,
+        }
+
+
+class Workspace:
+    """Keeps tables and jobs within bounds, and runs the jobs."""
+
+    def __init__(self, model: SharedInterpolator, limits: Limits, server: dict[str, str | None]) -> None:
+        """server: the model and engine that the server was started with, as on the command line; None: the default."""
+        self._model = model
+        self._limits = limits
+        self._server = server
+        self._root = Path(tempfile.mkdtemp(prefix="linda-serve-"))
+        self._tables: dict[str, TableFile] = {}  # the one used longest ago comes first
+        self._jobs: dict[str, Job] = {}
+        self._job_threads = ThreadPoolExecutor(_JOB_THREADS, thread_name_prefix="linda-job")
+        self._request_threads = ThreadPoolExecutor(_REQUEST_THREADS, thread_name_prefix="linda-augment")
+        self._requests: set[Progress] = set()
+
+    def close(self) -> None:
+        """Stops what runs and leaves nothing on the disk."""
+        for progress in [*self._requests, *(job.progress for job in self._jobs.values())]:
+            progress.stop()
+        self._job_threads.shutdown(cancel_futures=True)
+        self._request_threads.shutdown(cancel_futures=True)
+        shutil.rmtree(self._root, ignore_errors=True)
+
+    # --- tables -----------------------------------------------------------------------------------------------
+
+    async def add_table(self, name: str, body: AsyncIterator[bytes]) -> tuple[str, TableFile]:
+        """name: what the browser calls the file. Only its ending is used, to tell the format."""
+        name = _display_name(name)
+        file_format = table_format(name)
+        self._make_room()
+        id_ = secrets.token_urlsafe(12)
+        folder = self._root / id_
+        folder.mkdir()
+        path = folder / f"input.{file_format}"
+        try:
+            with path.open("wb") as file:
+                async for part in body:
+                    file.write(part)
+            table = await asyncio.to_thread(read_table_file, path, name, file_format, self._limits.table_rows)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        self._tables[id_] = table
+        return id_, table
+
+    def _make_room(self) -> None:
+        """Removes the table used longest ago, with its jobs, unless one of them is going on."""
+        if len(self._tables) < self._limits.tables:
+            return
+        busy = {id(job.table) for job in self._jobs.values() if not job.is_finished}
+        oldest = next((id_ for id_, table in self._tables.items() if id(table) not in busy), None)
+        if oldest is None:
+            raise QueueFullError(_BUSY_SECONDS)
+        table = self._tables.pop(oldest)
+        self._jobs = {id_: job for id_, job in self._jobs.items() if job.table is not table}
+        shutil.rmtree(self._root / oldest, ignore_errors=True)
+
+    def table(self, id_: str) -> TableFile | None:
+        table = self._tables.pop(id_, None)
+        if table is not None:
+            self._tables[id_] = table  # used last
+        return table
+
+    # --- jobs -------------------------------------------------------------------------------------------------
+
+    def start(self, table: TableFile, asked: RunTable) -> Job:
+        """Begins a preview or a run. A new preview takes the place of an earlier one of the same table."""
+        self._forget_previews(table)
+        if sum(not job.is_finished for job in self._jobs.values()) >= self._limits.waiting_jobs:
+            raise QueueFullError(_BUSY_SECONDS)
+        output_format = asked.output_format or table.file_format
+        output_name = f"{Path(table.name).stem}-augmented.{output_format}"
+        id_ = secrets.token_urlsafe(12)
+        folder = table.path.parent / id_
+        job = Job(
+            id_,
+            table,
+            asked.preview,
+            asked.command(table.name, output_name, self._server),
+            output_name,
+            folder / f"output.{output_format}",
+        )
+        augmenter = make_augmenter(asked.values(), self._model, job.progress)  # a wrong setting is told at once
+        folder.mkdir()
+        self._jobs[id_] = job
+
+        def work() -> dict[str, Any]:
+            if job.is_preview:
+                return preview_table(table, folder, augmenter, job.progress)
+            return summary_values(run_table(table, job.file, output_format, augmenter, job.progress))
+
+        self._job_threads.submit(_run, job, work)
+        return job
+
+    def _forget_previews(self, table: TableFile) -> None:
+        for job in [job for job in self._jobs.values() if job.table is table and job.is_preview]:
+            job.progress.stop()
+            if job.is_finished:
+                del self._jobs[job.id]
+                shutil.rmtree(job.file.parent, ignore_errors=True)
+
+    def job(self, id_: str) -> Job | None:
+        return self._jobs.get(id_)
+
+    # --- small tables of other programs -----------------------------------------------------------------------
+
+    async def augment(self, data: dict[str, list[Any]], settings: dict[str, Any]) -> list[dict[str, Any]]:
+        """Computed on another thread; it stops when the task that waits here is cancelled."""
+        if len(self._requests) >= self._limits.waiting_jobs:
+            raise QueueFullError(_BUSY_SECONDS)
+        progress = Progress()
+        self._requests.add(progress)
+        future: Future[list[dict[str, Any]]] = self._request_threads.submit(
+            augment_rows, data, settings, self._model, progress
+        )
+        future.add_done_callback(lambda _: self._requests.discard(progress))
+        try:
+            return await asyncio.wrap_future(future)
+        finally:
+            progress.stop()
+
+
+def _run(job: Job, work: Callable[[], dict[str, Any]]) -> None:
+    job.state, job.begun = "running", time.monotonic()
+    try:
+        job.progress.check()
+        job.result = work()
+        job.state = "done"
+    except (StoppedError, CancelledError):
+        job.state = "stopped"
+    except LindaError as error:
+        job.error, job.state = str(error), "failed"
+    except Exception as error:
+        job.error, job.state = f"the run failed: {error}", "failed"
+        raise
+    finally:
+        if job.state != "done":
+            shutil.rmtree(job.file.parent, ignore_errors=True)
+
+
+def _display_name(name: str) -> str:
+    """The last part of a path, of printable characters."""
+    last = name.replace("\\", "/").rsplit("/", 1)[-1]
+    return "".join(character for character in last if character.isprintable())[-100:] or "table"

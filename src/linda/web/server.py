@@ -1,0 +1,223 @@
+"""The application, and how it is run."""
+
+import hashlib
+import mimetypes
+import socket
+import webbrowser
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from linda import __version__
+from linda.errors import LindaError
+from linda.web.api import Services, make_router
+from linda.web.batcher import Batcher, CancelledError, QueueFullError
+from linda.web.guard import Guard, HostRule
+from linda.web.interpolation import ScoredInterpolator, SharedInterpolator, checked_settings
+from linda.web.jobs import Workspace
+from linda.web.limits import Limits
+
+_FINISH_SECONDS = 60  # that running requests have after SIGTERM
+
+_CONTENT_TYPES = {".js": "text/javascript; charset=utf-8", ".woff2": "font/woff2"}
+
+
+def make_app(
+    interpolator: ScoredInterpolator,
+    hosts: HostRule,
+    *,
+    token: str | None = None,
+    model: str | None = None,
+    engine: str = "auto",
+    bench: list[Path] | None = None,
+    limits: Limits | None = None,
+) -> ASGIApp:
+    """The page and the API as one ASGI application.
+
+    Args:
+        interpolator: the loaded model.
+        hosts: the Host headers that are answered.
+        token: what a client must send to use the API; None: nothing.
+        model, engine: as given on the command line, for the commands that the page shows.
+        bench: folders of `linda bench` that the page shows.
+        limits: how much a request may ask for.
+
+    Example:
+        app = make_app(ScoredInterpolator.load(None, "auto"), HostRule.of("127.0.0.1", 8765))
+    """
+    limits = limits or Limits()
+    batcher = Batcher(interpolator.mix, limits.waiting_rows)
+    given = {"model": model, "engine": None if engine == "auto" else engine}
+    workspace = Workspace(SharedInterpolator(interpolator.plain, batcher), limits, given)
+    services = Services(batcher, workspace, limits, given, interpolator.engine_name, bench or [])
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            workspace.close()
+            batcher.close()
+
+    app = FastAPI(
+        title="LINDA",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/v1/openapi.json",
+    )
+    app.include_router(make_router(services))
+    _add_error_handlers(app)
+    _add_page(app)
+    # The first texts of an engine take longer than the next.
+    batcher.mix([("The first text.", "The second text.", 0.5, 0)], checked_settings())
+    return Guard(app, hosts, token, limits)
+
+
+def serve(
+    host: str,
+    port: int,
+    *,
+    open_page: bool,
+    token: str | None,
+    model: str | None,
+    engine: str,
+    bench: list[Path],
+    on_ready: Callable[[str], object],
+) -> None:
+    """Answers until it is told to end (SIGINT, SIGTERM); requests that are running are finished first.
+
+    Args:
+        host, port: where to listen; port 0 is any that is free.
+        open_page: whether to show the page in the user's browser.
+        token: that the API asks for, or None.
+        model, engine: of `Interpolator.from_pretrained`.
+        bench: folders of `linda bench` to show.
+        on_ready: is told the address of the page.
+
+    Example:
+        serve("127.0.0.1", 8765, open_page=True, token=None, model=None, engine="auto", bench=[], on_ready=print)
+    """
+    with listening(host, port) as listener:
+        port = listener.getsockname()[1]
+        interpolator = ScoredInterpolator.load(model, engine)
+        hosts = HostRule.of(host, port)
+        app = make_app(interpolator, hosts, token=token, model=model, engine=engine, bench=bench)
+        shown = "127.0.0.1" if hosts.any_address else host
+        address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
+        on_ready(address)
+        if open_page:
+            webbrowser.open(address if token is None else f"{address}#token={token}")
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # a header must not say where a request comes from
+            lifespan="on",
+            timeout_graceful_shutdown=_FINISH_SECONDS,
+        )
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that takes connections from now on; they wait until the server answers."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=512)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LindaError(f"cannot listen on {host} port {port}: {reason}; choose another --port or --host") from error
+
+
+# --- errors ---------------------------------------------------------------------------------------------------
+
+
+def _add_error_handlers(app: FastAPI) -> None:
+    @app.exception_handler(LindaError)
+    async def wrong_value(request: Request, error: LindaError) -> Response:
+        return JSONResponse({"error": str(error)}, 422)
+
+    @app.exception_handler(RequestValidationError)
+    async def wrong_type(request: Request, error: RequestValidationError) -> Response:
+        return JSONResponse({"error": _one_line(error)}, 422)
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, error: HTTPException) -> Response:
+        return JSONResponse({"error": str(error.detail)}, error.status_code, headers=error.headers)
+
+    @app.exception_handler(QueueFullError)
+    async def busy(request: Request, error: QueueFullError) -> Response:
+        return JSONResponse({"error": str(error)}, 429, headers={"Retry-After": str(error.retry_after)})
+
+    @app.exception_handler(CancelledError)
+    async def ending(request: Request, error: CancelledError) -> Response:
+        return JSONResponse({"error": "the server is ending; try again later"}, 503)
+
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> Response:
+        return JSONResponse({"error": "the server failed; its log says why"}, 500)
+
+
+def _one_line(error: RequestValidationError) -> str:
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return f"the body is not JSON ({first.get('ctx', {}).get('error', 'cannot be read')})"
+    name = ".".join(str(part) for part in first["loc"][1:]) or "the body"
+    if first["type"] == "extra_forbidden":
+        return f"there is no setting {name!r}; see /api for those that there are"
+    if first["type"] == "missing":
+        return f"{name} is missing; give it"
+    return f"{name} is {_short(first.get('input'))}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:60]}…"
+
+
+# --- the page -------------------------------------------------------------------------------------------------
+
+
+def _add_page(app: FastAPI) -> None:
+    """Every file of the page is read once, here: no request opens one."""
+    pages = {"/": "index.html", "/api": "api.html"}
+    contents = dict(_contents(files("linda.web").joinpath("static"), "/static"))
+
+    def add(path: str, name: str, body: bytes) -> None:
+        etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+        suffix = Path(name).suffix
+        kind = _CONTENT_TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
+        headers = {"ETag": etag, "Cache-Control": "no-cache"}
+
+        async def answer(request: Request) -> Response:
+            if request.headers.get("if-none-match") == etag:
+                return Response(status_code=304, headers=headers)
+            return Response(body, media_type=kind, headers=headers)
+
+        app.add_api_route(path, answer, include_in_schema=False)
+
+    for path, body in contents.items():
+        add(path, path, body)
+    for path, name in pages.items():
+        add(path, name, contents[f"/static/{name}"])
+
+
+def _contents(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        path = f"{prefix}/{entry.name}"
+        if entry.is_dir():
+            yield from _contents(entry, path)
+        else:
+            yield path, entry.read_bytes()

@@ -1,0 +1,39 @@
+// The OpenAPI description as a page.
+
+import { byId, element, say } from "./dom.js";
+import { getJson } from "./server.js";
+
+const kind = (schema) => {
+  if (schema.enum) return schema.enum.join(" | ");
+  if (schema.anyOf) return schema.anyOf.map(kind).join(" | ");
+  if (schema.$ref) return schema.$ref.split("/").pop();
+  if (schema.type === "array") return `list of ${kind(schema.items ?? {})}`;
+  return schema.type ?? "any";
+};
+
+function parameters(properties, required = []) {
+  const rows = Object.entries(properties).map(([name, schema]) => element("tr", {},
+    element("th", { scope: "row" }, element("code", {}, name)),
+    element("td", {}, kind(schema), element("p", {}, schema.description ?? "")),
+    element("td", {}, required.includes(name) ? "required" : schema.default === undefined ? "" : JSON.stringify(schema.default))));
+  const head = ["name", "value", "default"].map((name) => element("th", { scope: "col" }, name));
+  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Parameters" },
+    element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)));
+}
+
+function route(path, method, about, schemas) {
+  const reference = about.requestBody?.content["application/json"]?.schema.$ref;
+  const body = reference && schemas[reference.split("/").pop()];
+  return element("section", { class: "route" },
+    element("h2", {}, element("code", {}, `${method.toUpperCase()} ${path}`)),
+    element("p", {}, about.summary),
+    body ? parameters(body.properties, body.required) : null);
+}
+
+try {
+  const api = await getJson("/v1/openapi.json");
+  byId("routes").replaceChildren(...Object.entries(api.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, about]) => route(path, method, about, api.components.schemas))));
+} catch (error) {
+  say(byId("api-status"), error.message, true);
+}

@@ -1,0 +1,35 @@
+// A form of settings from the server's own description: name, default, one line of help, choices.
+
+import { element } from "./dom.js";
+
+const NUMBERS = new Set(["per_row", "total", "temperature", "weight", "retries", "seed"]);
+
+const title = (name) => name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
+
+export function settingField({ name, default: standard, help, choices }) {
+  const id = `set-${name}`;
+  const describedBy = `${id}-help`;
+  const shown = standard === null || standard === "" || typeof standard === "boolean" ? "" : ` Default: ${standard}.`;
+  const note = element("p", { class: "help", id: describedBy }, `${help}${shown}`);
+  const common = { id, name, "aria-describedby": describedBy };
+  if (typeof standard === "boolean") {
+    const box = element("input", { ...common, type: "checkbox", checked: standard });
+    return element("div", { class: "field" }, element("label", { class: "check" }, box, ` ${title(name)}`), note);
+  }
+  const input = choices
+    ? element("select", common, ...choices.map((choice) => element("option", { value: choice, selected: choice === standard }, choice)))
+    : element("input", { ...common, type: NUMBERS.has(name) ? "number" : "text", step: NUMBERS.has(name) ? "any" : null, value: standard ?? "" });
+  return element("div", { class: "field" }, element("label", { for: id }, title(name)), input, note);
+}
+
+// Only what differs from the default is said.
+export function settingValues(descriptions, form) {
+  const values = {};
+  for (const { name, default: standard } of descriptions) {
+    const input = form.elements[name];
+    if (!input) continue;
+    const value = input.type === "checkbox" ? input.checked : input.type === "number" ? (input.value === "" ? null : Number(input.value)) : input.value;
+    if (value !== standard && value !== "" && value !== null) values[name] = value;
+  }
+  return values;
+}

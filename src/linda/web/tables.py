@@ -1,0 +1,289 @@
+"""Everything that the server needs of `linda.augmentation`, in one place: tables in files, and in requests."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from linda import methods
+from linda.augmentation import Augmenter
+from linda.augmentation.file_pipeline import augment_file, examples_of, spooled
+from linda.augmentation.gates import Gates
+from linda.augmentation.pipeline import RunSummary, draw_plan
+from linda.augmentation.plan import Plan
+from linda.errors import LindaError
+from linda.files.tables import column_values, find_format, read_table
+from linda.web.interpolation import SharedInterpolator
+from linda.web.origins import word_origins
+
+# Rows that a table's run decodes at a time: it is how often progress is told and a stop is seen. Never changes a row.
+_TABLE_BATCH = 16
+
+
+class StoppedError(Exception):
+    """The run was stopped by its owner."""
+
+
+@dataclass(eq=False)
+class Progress:
+    """How far a run is, and whether it is to stop. Set by one thread, read by others."""
+
+    done: int = 0
+    total: int | None = None
+
+    def __post_init__(self) -> None:
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def check(self) -> None:
+        if self._stop.is_set():
+            raise StoppedError
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._stop.is_set()
+
+
+class _Observed(methods.AugmentationMethod):
+    """A method that stops when it is told to, and counts the rows that it has written a first text for."""
+
+    def __init__(self, method: Any, progress: Progress, rows_per_text: float) -> None:
+        self._method = method
+        self._progress = progress
+        self._rows_per_text = rows_per_text
+        self.name: str = method.name
+        self.needs_partner: bool = method.needs_partner
+
+    def texts(
+        self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
+    ) -> list[str]:
+        self._progress.check()
+        texts: list[str] = self._method.texts(a, b, alpha, seeds)
+        self._progress.done += int(len(a) * self._rows_per_text)
+        return texts
+
+    @property
+    def sampling(self) -> _Observed:
+        """Writes the further texts of a row, which do not count as progress."""
+        return _Observed(self._method.sampling, self._progress, rows_per_text=0)
+
+
+def make_augmenter(settings: dict[str, Any], model: SharedInterpolator, progress: Progress) -> Augmenter:
+    """settings: fields of `Augmenter`, with the gates as {"copies": True, …}."""
+    given = dict(settings)
+    name, raw, gates = given.pop("method"), given.pop("raw_ratio"), given.pop("gates")
+    method = methods.load(name, **({"model": model, "raw": raw} if name == "linda" else {}))
+    observed = _Observed(method, progress, rows_per_text=1 if given["pair"] is None else 1 / 2)
+    return Augmenter(**given, gates=Gates(**gates), method=observed, batch_size=_TABLE_BATCH)
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """An uploaded table. `name` is what the user calls it; `path` is where the server put it."""
+
+    path: Path
+    name: str
+    file_format: str
+    columns: list[str]
+    rows: int
+    first_rows: list[dict[str, Any]]
+
+
+def table_format(name: str) -> str:
+    """By the name of an upload."""
+    if name.lower().endswith((".gz", ".xz")):
+        raise LindaError(f"{name} is compressed; unpack it first, or use `linda augment`")
+    return find_format(name)
+
+
+def read_table_file(path: Path, name: str, file_format: str, most_rows: int, shown: int = 5) -> TableFile:
+    """Reads all of a table once, so that a damaged one is refused when it is uploaded.
+
+    Args:
+        path: where the server put it.
+        name: what the user calls it, for messages.
+        file_format: csv, tsv, jsonl or parquet.
+        most_rows: more are refused.
+        shown: rows at the beginning to keep for the page.
+
+    Returns:
+        The table's columns, its number of rows, and its first rows.
+
+    Example:
+        read_table_file(folder / "input.csv", "reviews.csv", "csv", most_rows=1_000_000)
+    """
+    count = 0
+    first: list[dict[str, Any]] = []
+    with _named(path, name):
+        schema, batches = read_table(path, file_format, texts=(), name=name)
+        for batch in batches:
+            if len(first) < shown:
+                columns = {column: column_values(batch, column) for column in schema.names}
+                first += [
+                    {column: values[row] for column, values in columns.items()}
+                    for row in range(min(shown - len(first), len(batch)))
+                ]
+            count += len(batch)
+            if count > most_rows:
+                raise LindaError(f"{name} has more than {most_rows:,} rows; use `linda augment`")
+    return TableFile(path, name, file_format, list(schema.names), count, first)
+
+
+def run_table(
+    table: TableFile, output: Path, output_format: str, augmenter: Augmenter, progress: Progress
+) -> RunSummary:
+    """Writes the file that `linda augment` writes with these settings.
+
+    Args:
+        table: the upload.
+        output: a file in a folder of the run's own.
+        output_format: csv, tsv, jsonl or parquet.
+        augmenter: of `make_augmenter`, with the same progress.
+        progress: is told how many rows are planned.
+
+    Returns:
+        What was made, and what the gates did.
+
+    Example:
+        run_table(table, folder / "output.csv", "csv", make_augmenter(settings, model, progress), progress)
+    """
+    with _named(table.path, table.name):
+        plan = _plan(table, augmenter, output.parent)
+        progress.total = len(plan)
+        return augment_file(
+            augmenter, table.path, output, source_format=table.file_format, output_format=output_format, plan=plan
+        )
+
+
+def preview_table(
+    table: TableFile, folder: Path, augmenter: Augmenter, progress: Progress, rows: int = 20
+) -> dict[str, Any]:
+    """The first new rows of a run with their parents, and what the gates did.
+
+    Args:
+        table: the upload.
+        folder: of the run's own, for scratch files.
+        augmenter: of `make_augmenter`, with the same progress.
+        progress: is told how many rows are planned.
+        rows: how many plan rows to follow.
+
+    Returns:
+        Values for JSON: `rows` (texts, origins of their words, labels, ratio, parents), `label_names`, counts.
+
+    Example:
+        preview_table(table, folder, make_augmenter(settings, model, progress), progress)
+    """
+    output = folder / "preview.jsonl"
+    with _named(table.path, table.name):
+        whole = _plan(table, augmenter, folder)
+        plan = whole[:rows]
+        progress.total = len(plan)
+        summary = augment_file(
+            replace(augmenter, only_new=True),
+            table.path,
+            output,
+            source_format=table.file_format,
+            output_format="jsonl",
+            plan=plan,
+        )
+    new = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    output.unlink()
+    columns = [augmenter.text] if augmenter.pair is None else [augmenter.text, augmenter.pair]
+    numbers = {row[key] for row in new for key in ("parent_a", "parent_b")}
+    parents = _rows_of(table, numbers, columns, augmenter.label)
+    return {
+        "rows": [_preview_row(row, parents, columns, augmenter.label) for row in new],
+        "label_names": list(summary.examples.labels.names),
+        "planned_in_all": len(whole),
+        **summary_values(summary),
+    }
+
+
+def _preview_row(
+    row: dict[str, Any], parents: dict[int, dict[str, Any]], columns: Sequence[str], label: str
+) -> dict[str, Any]:
+    own = [parents[row[key]] for key in ("parent_a", "parent_b") if row[key] is not None]
+    first, second = own[0]["texts"], own[-1]["texts"] if len(own) > 1 else [""] * len(columns)
+    return {
+        "texts": [row[column] for column in columns],
+        "words": [word_origins(row[column], a, b) for column, a, b in zip(columns, first, second, strict=True)],
+        "label": row[label],
+        "label_probs": row["label_probs"],
+        "alpha": row["alpha"],
+        "parents": own,
+    }
+
+
+def summary_values(summary: RunSummary) -> dict[str, Any]:
+    tally = summary.tally
+    return {
+        "planned": tally.planned,
+        "made": tally.made,
+        "seconds": round(summary.seconds, 1),
+        "gates": {gate: {"stopped": tally.stopped[gate], "left_out": tally.left_out[gate]} for gate in Gates.names()},
+    }
+
+
+def _plan(table: TableFile, augmenter: Augmenter, folder: Path) -> Plan:
+    spool = folder / "plan.arrow"
+    try:
+        rows = spooled(augmenter, table.path, table.file_format, spool, table.name)
+        return draw_plan(examples_of(augmenter, rows, table.name), augmenter)
+    finally:
+        spool.unlink(missing_ok=True)
+
+
+def _rows_of(
+    table: TableFile, wanted: set[int | None], columns: Sequence[str], label: str
+) -> dict[int, dict[str, Any]]:
+    """Rows by their numbers: the texts in these columns, and the label."""
+    _, batches = read_table(table.path, table.file_format, texts=columns, name=table.name)
+    found: dict[int, dict[str, Any]] = {}
+    first = 0
+    for batch in batches:
+        here = [row for row in wanted if row is not None and first <= row < first + len(batch)]
+        if here:
+            texts = [column_values(batch, column) for column in columns]
+            labels = column_values(batch, label)
+            for row in here:
+                place = row - first
+                found[row] = {"row": row, "texts": [column[place] for column in texts], "label": labels[place]}
+        first += len(batch)
+    return found
+
+
+@contextmanager
+def _named(path: Path, name: str) -> Iterator[None]:
+    """Errors call a file by the user's name for it."""
+    try:
+        yield
+    except LindaError as error:
+        raise LindaError(str(error).replace(str(path), name)) from error
+
+
+def augment_rows(
+    data: dict[str, list[Any]], settings: dict[str, Any], model: SharedInterpolator, progress: Progress
+) -> list[dict[str, Any]]:
+    """`linda.augment` for parallel lists.
+
+    Args:
+        data: columns by name.
+        settings: fields of `Augmenter`, as `make_augmenter` takes them.
+        model: the server's.
+        progress: stops the work when it is told to.
+
+    Returns:
+        A list of rows, originals first.
+
+    Example:
+        augment_rows({"text": texts, "label": labels}, AugmentSettings().values(), model, Progress())
+    """
+    rows: list[dict[str, Any]] = make_augmenter(settings, model, progress).augment(data)
+    return rows
