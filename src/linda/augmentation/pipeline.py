@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from linda.augmentation.balance import BalancedPlanner, rows_to_make
 from linda.augmentation.examples import RECORD, WEIGHT, Examples, Table, read_examples
 from linda.augmentation.gates import Gates, Seen
-from linda.augmentation.labels import LabelName, LabelRule, rounded
+from linda.augmentation.labels import LabelName, LabelRule, rounded, shown
 from linda.augmentation.plan import NoPartnerError, Plan, make_plan
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.tables import NewRow, as_table, is_a, joined, joined_lists, known_classes, new_columns
@@ -39,6 +40,9 @@ from linda.augmentation.texts import (
 from linda.errors import LindaError
 
 _LABELS_SHOWN = 12
+
+# How often a balanced plan is extended to replace rows that were left out. Fewer are missing each time.
+_ROUNDS = 10
 
 
 def augment(data: Any, text: str = "text", label: str = "label", *, plan: Plan | None = None, **settings: Any) -> Any:
@@ -80,9 +84,12 @@ class Augmenter(AugmentationSettings):
         for note in notes(examples, self, plan_is_given=plan is not None):
             warnings.warn(note, stacklevel=2)
         start = time.monotonic()
-        rows, tally = self._new_rows(examples, draw_plan(examples, self) if plan is None else plan)
+        rows, tally = self._new_rows(examples, *planned_rows(examples, self, plan))
+        summary = RunSummary(examples, tally, time.monotonic() - start, self)
         if self.progress:
-            print(RunSummary(examples, tally, time.monotonic() - start, self.engine_name), file=sys.stderr)
+            print(summary, file=sys.stderr)
+        for note in summary.notes():
+            warnings.warn(note, stacklevel=2)
         return joined(data, examples, new_columns(examples, rows, self), self.only_new)
 
     def __call__(self, batch: dict[str, list[Any]], indices: list[int] | None = None) -> dict[str, list[Any]]:
@@ -92,6 +99,8 @@ class Augmenter(AugmentationSettings):
         """
         if self.total is not None:
             raise LindaError("total is the number of new rows of a whole table; use per_row with datasets.map")
+        if self.balance is not None:
+            raise LindaError("balance needs a whole table; give the data set to linda.augment instead of datasets.map")
         batch = dict(batch)  # `datasets` passes a mapping that formats its columns on access
         examples = check_rows(as_table(batch), self)
         first = indices[0] if indices else 0
@@ -116,12 +125,14 @@ class Augmenter(AugmentationSettings):
     def _writer(self) -> Writer:
         return _load_writer(self)
 
-    def _new_rows(self, examples: Examples, plan: Plan) -> "tuple[list[NewRow], Tally]":
+    def _new_rows(
+        self, examples: Examples, plan: Plan, planner: BalancedPlanner | None = None
+    ) -> "tuple[list[NewRow], Tally]":
         if not len(plan):
             return [], Tally()
-        plan.check_fits(examples.labels.codes)
         with self.writing() as write_all:
-            chunks = list(augment_rows(examples, plan, self, write_all, find_teacher(examples, self)))
+            teacher = find_teacher(examples, self)
+            chunks = list(augment_rows(examples, plan, self, write_all, teacher, planner=planner))
         return [row for chunk in chunks for row in chunk.rows], sum((chunk.tally for chunk in chunks), Tally())
 
 
@@ -152,8 +163,73 @@ def notes(examples: Examples, settings: AugmentationSettings, *, plan_is_given: 
     single = sum(count == 1 for count in counts)
     # If no class has two rows, drawing the plan raises an error.
     can_draw = not plan_is_given and any(count > 1 for count in counts)
-    if single and can_draw and settings.mixes and settings.partners == "same":
+    needs_pairs = settings.mixes and settings.partners == "same"
+    if settings.balance is not None:
+        yield from _balance_notes(examples, settings, needs_pairs)
+    elif single and can_draw and needs_pairs:
         yield f"{single:,} rows are the only ones with their label and get no new row; --partners any includes them"
+
+
+def _balance_notes(examples: Examples, settings: AugmentationSettings, needs_pairs: bool) -> Iterator[str]:
+    missing, counts = to_make(examples, settings), examples.labels.counts()
+    if not missing.any():
+        yield "every class has as many rows as balance asks for; there is nothing to add"
+    single = [name for (name, count), rows in zip(counts.items(), missing, strict=True) if count == 1 and rows]
+    if single and needs_pairs:
+        yield (
+            f"classes with a single row, which has no partner, stay as they are: {shown(single)}; "
+            "fill them with --partners any, or with a method that needs no partner (--method eda)"
+        )
+
+
+def planned_rows(
+    examples: Examples, settings: AugmentationSettings, plan: Plan | None = None, neighbours: np.ndarray | None = None
+) -> tuple[Plan, BalancedPlanner | None]:
+    """The plan, given or drawn, and the planner that can extend it, if classes are balanced.
+
+    Args:
+        examples: The rows.
+        settings: Which partners, how many and at which ratio.
+        plan: The plan, if it is given.
+        neighbours: Result of `find_neighbours`, if it is known.
+
+    Returns:
+        The plan, and the planner or None.
+
+    Example:
+        plan, planner = planned_rows(examples, AugmentationSettings(balance=True))
+    """
+    if plan is not None:
+        if settings.balance is not None:
+            raise LindaError("a plan already determines the new rows; leave out the plan or balance")
+        plan.check_fits(examples.labels.codes)
+        return plan, None
+    if settings.balance is None:
+        return draw_plan(examples, settings, neighbours=neighbours), None
+    planner = find_planner(examples, settings, neighbours)
+    return planner.draw(), planner
+
+
+def find_planner(
+    examples: Examples, settings: AugmentationSettings, neighbours: np.ndarray | None = None
+) -> BalancedPlanner:
+    """The planner that fills up classes. `neighbours`: result of `find_neighbours`, if it is known."""
+    planner = BalancedPlanner(
+        examples.labels.codes,
+        to_make(examples, settings),
+        partners=settings.partners if settings.mixes else None,
+        ratio=settings.ratio,
+        seed=settings.seed,
+        neighbours=find_neighbours(examples, settings) if neighbours is None else neighbours,
+    )
+    planner.check_limits(examples.labels)
+    return planner
+
+
+def to_make(examples: Examples, settings: AugmentationSettings) -> np.ndarray:
+    """New rows of each class (C,) that `settings.balance` asks for."""
+    assert settings.balance is not None
+    return np.array([*rows_to_make(examples.labels.counts(), settings.balance).values()], dtype=np.int64)
 
 
 def draw_plan(
@@ -238,6 +314,7 @@ def augment_rows(
     write_all: WriteAll,
     teacher: Any = None,
     done: Iterable[Chunk] = (),
+    planner: BalancedPlanner | None = None,
 ) -> Iterator[Chunk]:
     """Make the new rows of a plan, in order and in chunks of `settings.batch_size` plan rows.
 
@@ -248,6 +325,7 @@ def augment_rows(
         write_all: From `write_here` or `write_in_processes`.
         teacher: Labels new texts if `settings.labels` is "predicted"; see `find_teacher`.
         done: The first chunks of the plan, from an interrupted run. They are not made again.
+        planner: Extends the plan to replace rows that were left out, if classes are balanced.
 
     Returns:
         The remaining chunks: new rows with their counts.
@@ -259,23 +337,54 @@ def augment_rows(
     from tqdm import tqdm
 
     seen, start = Seen(example for _, example in examples.scan()), 0
+    growing = _GrowingPlan(plan, planner, examples)
     for chunk in done:
+        if start == len(growing.plan):
+            growing.extend()
         start = chunk.stop
+        growing.count(chunk.rows)
         for row in chunk.rows:
             seen.add(row.example)
     label_rule = LabelRule(settings.labels, settings.temperature, teacher)
-    parts = (plan[first : first + settings.batch_size] for first in range(start, len(plan), settings.batch_size))
-    written = write_all(_requests(examples, part, settings.mixes) for part in parts)
     engine, hidden = (settings.engine_name, None) if settings.progress else (None, True)  # None: shown on a terminal
-    with tqdm(desc=engine, total=len(plan), initial=start, unit="row", disable=hidden) as bar:
-        for requests, drafts in written:
-            if settings.gates.duplicates:
-                drafts = without_duplicates(requests, drafts, write_all, seen)
-            part = plan[start : start + len(requests)]
-            rows, tally = _labelled(examples, part, requests, drafts, label_rule)
-            yield Chunk(start, start + len(part), rows, tally)
-            start += len(part)
-            bar.update(len(part))
+    with tqdm(desc=engine, total=len(growing.plan), initial=start, unit="row", disable=hidden) as bar:
+        while start < len(growing.plan) or growing.extend():
+            bar.total, plan = len(growing.plan), growing.plan
+            steps = range(start, len(plan), settings.batch_size)
+            parts = (plan[first : first + settings.batch_size] for first in steps)
+            for requests, drafts in write_all(_requests(examples, part, settings.mixes) for part in parts):
+                if settings.gates.duplicates:
+                    drafts = without_duplicates(requests, drafts, write_all, seen)
+                part = plan[start : start + len(requests)]
+                rows, tally = _labelled(examples, part, requests, drafts, label_rule)
+                growing.count(rows)
+                yield Chunk(start, start + len(part), rows, tally)
+                start += len(part)
+                bar.update(len(part))
+
+
+class _GrowingPlan:
+    """A plan that is extended by its planner, if there is one, until every class has the rows that it needs."""
+
+    def __init__(self, plan: Plan, planner: BalancedPlanner | None, examples: Examples) -> None:
+        self.plan = plan
+        self._planner = planner
+        self._rounds = 0
+        self._codes = examples.labels.codes
+        self._made = np.zeros(len(examples.labels.names), dtype=np.int64)
+
+    def count(self, rows: Iterable[NewRow]) -> None:
+        for row in rows:
+            self._made[self._codes[row.parent_a]] += 1
+
+    def extend(self) -> bool:
+        """Append rows for those that are missing. False if there are none, or if that was tried often enough."""
+        if self._planner is None or self._rounds == _ROUNDS:
+            return False
+        self._rounds += 1
+        before = len(self.plan)
+        self.plan = self._planner.extended(self.plan, self._made)
+        return len(self.plan) > before
 
 
 def _requests(examples: Examples, plan: Plan, mixes: bool) -> list[TextRequest]:
@@ -320,11 +429,12 @@ class RunSummary:
     examples: Examples
     tally: Tally
     seconds: float
-    engine: str | None  # that ran the LINDA model, if there was one
+    settings: AugmentationSettings
 
     def __str__(self) -> str:
         tally, rows_in = self.tally, len(self.examples.table)
-        by = f" (engine {self.engine})" if self.engine else ""
+        engine = self.settings.engine_name
+        by = f" (engine {engine})" if engine else ""
         lines = [f"{rows_in:,} rows in, {tally.made:,} made of {tally.planned:,} planned, {self.seconds:.0f} s{by}"]
         if self.examples.skipped:
             lines.append(f"  {self.examples.skipped:,} rows without text skipped")
@@ -333,7 +443,35 @@ class RunSummary:
             lines.append(f"  {gate:<11}{rejected:>9,} rejected {rejected - lost:>9,} replaced {lost:>9,} left out")
         counts = list(self.examples.labels.counts().items())
         for number, (name, count) in enumerate(counts[:_LABELS_SHOWN]):
-            lines.append(f"  label {name!s:<11}{count:>9,} originals {tally.labels[number]:>9,} new")
+            new = tally.labels[number]
+            if self.settings.balance is None:
+                lines.append(f"  label {name!s:<11}{count:>9,} originals {new:>9,} new")
+            else:
+                lines.append(f"  label {name!s:<11}{count:>9,} before {count + new:>9,} after{self._remark(number)}")
         if len(counts) > _LABELS_SHOWN:
             lines.append(f"  … {len(counts) - _LABELS_SHOWN} more labels")
         return "\n".join(lines)
+
+    def notes(self) -> Iterator[str]:
+        """What the user should know about the result: classes that have fewer rows than balance asks for."""
+        if self.settings.balance is None:
+            return
+        for number, (name, count) in enumerate(self.examples.labels.counts().items()):
+            new, wanted = self.tally.labels[number], int(self._wanted[number])
+            if new < wanted and count > 1:
+                yield (
+                    f"the class {name!r} got {new:,} of {wanted:,} new rows, because the gates rejected the others; "
+                    "a range of ratios (0.2-0.8) or more retries may give more"
+                )
+
+    @cached_property
+    def _wanted(self) -> np.ndarray:
+        return to_make(self.examples, self.settings)
+
+    def _remark(self, number: int) -> str:
+        """What became of a class that has a single row, or too few rows."""
+        counts = [*self.examples.labels.counts().values()]
+        new, wanted = self.tally.labels[number], self._wanted[number]
+        if counts[number] == 1 and wanted:
+            return ", its single row was rewritten" if new else ", its single row was left as it is"
+        return f", {wanted - new:,} short" if new < wanted else ""

@@ -25,7 +25,7 @@ from linda.files.textio import atomic_writer, open_text
 PARTNERS = ("any", "same", "different", "stratified", "nearest")
 
 # Precise enough for a label. The plan, the output and the label use the same rounded α.
-_RATIO_DECIMALS = 4
+RATIO_DECIMALS = 4
 
 
 class NoPartnerError(LindaError):
@@ -149,10 +149,15 @@ class Ratio:
                 f"{text!r} is not a ratio; give uniform, beta:0.4, a number between 0 and 1, or a range such as 0.2-0.8"
             ) from None
 
+    @property
+    def values(self) -> int:
+        """The number of different α."""
+        return round((self.high - self.low) * 10**RATIO_DECIMALS) + 1
+
     def draw(self, uniform: np.ndarray, seed: int, first: int) -> np.ndarray:
         """α for rows `first`, `first` + 1, …; `uniform` (N,) has one number in [0, 1) for each."""
         share = uniform if self.beta is None else _beta_shares(self.beta, seed, first, len(uniform))
-        return np.round(self.low + (self.high - self.low) * share, _RATIO_DECIMALS)
+        return np.round(self.low + (self.high - self.low) * share, RATIO_DECIMALS)
 
 
 def _beta_shares(beta: float, seed: int, first: int, count: int) -> np.ndarray:
@@ -202,15 +207,14 @@ def make_plan(
             raise LindaError(f"{name} is {value}; it must be at least 1")
     if partners == "nearest" and neighbours is None:
         raise LindaError("partners 'nearest' need `neighbours`, see linda.augmentation.neighbours.nearest_rows")
-    if not 0 <= seed < 2**64:
-        raise LindaError(f"the seed is {seed}; it must be between 0 and 2⁶⁴ − 1")
+    check_seed(seed)
     distribution = Ratio.parse(ratio)
-    classes = _Classes.of(codes)
+    classes = Classes.of(codes)
     rows = classes.rows_with_partner(partners)
     count = total if total is not None else per_row * len(rows)
-    words = _random_words(seed, first, count)  # (N, 4)
+    words = random_words(seed, first, count)  # (N, 4)
     row = _rounds(rows, count, seed)
-    u, v = _uniform(words[:, 0]), _uniform(words[:, 1])
+    u, v = uniform_numbers(words[:, 0]), uniform_numbers(words[:, 1])
     if partners == "nearest":
         assert neighbours is not None
         partner = neighbours[row, (u * neighbours.shape[1]).astype(np.int64)].astype(np.int64)
@@ -219,13 +223,13 @@ def make_plan(
     return Plan(
         row=row,
         partner=partner,
-        alpha=distribution.draw(_uniform(words[:, 2]), seed, first),
+        alpha=distribution.draw(uniform_numbers(words[:, 2]), seed, first),
         seed=(words[:, 3] >> np.uint64(32)).astype(np.int64),
     )
 
 
 @dataclass(frozen=True)
-class _Classes:
+class Classes:
     """The rows sorted by class. A class is a range of `order`, so the partners of a row are a range with a gap."""
 
     order: np.ndarray  # (m,) row numbers, by class and then by number
@@ -235,7 +239,7 @@ class _Classes:
     size: np.ndarray  # (C,) number of rows of each class, possibly 0
 
     @classmethod
-    def of(cls, codes: np.ndarray) -> "_Classes":
+    def of(cls, codes: np.ndarray) -> "Classes":
         order = np.argsort(codes, kind="stable")[(codes < 0).sum() :]
         place = np.full(len(codes), -1)
         place[order] = np.arange(len(order))
@@ -294,19 +298,24 @@ class _Classes:
         return known[np.where(alone & (drawn >= np.searchsorted(known, own)), drawn + 1, drawn)]
 
 
+def check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**64:
+        raise LindaError(f"the seed is {seed}; it must be between 0 and 2⁶⁴ − 1")
+
+
 def _rounds(rows: np.ndarray, count: int, seed: int) -> np.ndarray:
     whole, rest = divmod(count, len(rows))
     chosen = np.random.default_rng([seed, count]).choice(len(rows), size=rest, replace=False)
     return np.concatenate([np.tile(rows, whole), rows[np.sort(chosen)]])
 
 
-def _random_words(seed: int, first: int, count: int) -> np.ndarray:
-    """Four random words per row (N, 4): row i uses block i of the generator."""
-    generator = np.random.Philox(key=seed, counter=[first, 0, 0, 0])
+def random_words(seed: int, first: int, count: int, stream: tuple[int, int] = (0, 0)) -> np.ndarray:
+    """Four random words per row (N, 4): row i uses block i of a stream of the generator."""
+    generator = np.random.Philox(key=seed, counter=[first, 0, *stream])
     return generator.random_raw(4 * count).reshape(count, 4)
 
 
-def _uniform(words: np.ndarray) -> np.ndarray:
+def uniform_numbers(words: np.ndarray) -> np.ndarray:
     """Random words as numbers in [0, 1), from their upper 53 bits."""
     return (words >> np.uint64(11)) * 2.0**-53
 

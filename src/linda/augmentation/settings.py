@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linda import methods
+from linda.augmentation.balance import Balance, parse_balance
 from linda.augmentation.gates import Gates
 from linda.augmentation.labels import LabelName, LabelRule
 from linda.augmentation.plan import PARTNERS
@@ -31,6 +32,8 @@ class AugmentationSettings:
         pair: Second text column of a pair task.
         per_row: New rows per original row.
         total: New rows in total, instead of `per_row`.
+        balance: Fill up classes instead: True or "largest" (as many rows as the largest class), 200 (rows per class),
+            0.5 (share of the largest class), or {"rare": 300} (rows of some classes).
         partners: Which rows may be mixed with a row: any, same, different, stratified or nearest.
         ratio: Distribution of the mixing ratio: uniform, beta:0.4, a constant (0.5) or a range (0.2-0.8).
         seed: Seed of the plan and the texts.
@@ -62,6 +65,7 @@ class AugmentationSettings:
     pair: str | None = None
     per_row: int = 1
     total: int | None = None
+    balance: Balance | None = None
     partners: str = "same"
     ratio: str = "uniform"
     seed: int = 0
@@ -88,6 +92,10 @@ class AugmentationSettings:
         LabelRule(self.labels, self.temperature)  # checks both
         if self.partners not in PARTNERS:
             raise LindaError(f"unknown partners {self.partners!r}; choose from {', '.join(PARTNERS)}")
+        if self.balance is not None:
+            parse_balance(self.balance)  # checks it
+            if self.per_row != 1 or self.total is not None:
+                raise LindaError("balance determines the number of new rows; leave out per_row and total")
         if not 0 < self.weight < math.inf:
             raise LindaError(f"weight is {self.weight:g}; it must be above 0")
         if isinstance(self.method, type) or not isinstance(self.method, str | AugmentationMethod):

@@ -22,7 +22,7 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
 GROUPS = {
     "Input and output": ("output", "text", "label", "pair", "skip_empty", "only_new", "input_format", "output_format"),
-    "Plan": ("per_row", "total", "partners", "ratio", "seed", "plan_file", "save_plan"),
+    "Plan": ("per_row", "total", "balance", "partners", "ratio", "seed", "plan_file", "save_plan"),
     "Texts": ("method", "model", "translate", "engine", "raw_ratio", "keep", "retries"),
     "Labels": ("labels", "temperature", "teacher", "encoder", "weight"),
     "Execution": ("resume", "restart", "batch_size", "workers"),
@@ -36,6 +36,10 @@ Examples:
     linda augment rte.jsonl --output new.jsonl --text premise --pair hypothesis --per-row 4 --only-new
 """
 
+BALANCE_HELP = (
+    "Fill up classes, instead of --per-row: without a value, to the size of the largest; to so many rows (200); to a "
+    "share of the largest (0.5); or only some classes (rare=300,other=100). Give it after IN."
+)
 RATIO_HELP = "Distribution of the mixing ratio: uniform, beta:0.4, a constant (0.5) or a range (0.2-0.8)."
 MODEL_HELP = "LINDA model; for ssmba, also a masked language model.  [default: the embedded model]"
 ENCODER_HELP = "Encoder of the fine-tuned teacher and of nearest partners.  [default: all-MiniLM-L6-v2]"
@@ -50,6 +54,7 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 @click.option("--pair", metavar="COLUMN", help="Second text column of a pair task.")
 @click.option("--per-row", default=1, type=click.IntRange(1), help="New rows per original row.")
 @click.option("--total", type=click.IntRange(1), help="New rows in total, instead of --per-row.")
+@click.option("--balance", metavar="[ROWS|SHARE|CLASS=ROWS,…]", is_flag=False, flag_value="largest", help=BALANCE_HELP)
 @click.option("--only-new", is_flag=True, help="Write the new rows without the originals.")
 @click.option("--partners", default="same", type=click.Choice(PARTNERS), help="Which rows may be mixed with a row.")
 @click.option("--weight", default=1.0, help=WEIGHT_HELP)
@@ -112,8 +117,10 @@ def command(
     augmenter = Augmenter(gates=gates, progress=True, **settings)
     plan = None if plan_file is None else Plan.read(plan_file)
     if save_plan is not None:
-        plan = _drawn_plan(augmenter, source, input_format) if plan is None else plan
-        _save(plan, save_plan)
+        drawn = _drawn_plan(augmenter, source, input_format) if plan is None else plan
+        _save(drawn, save_plan)
+        # A balanced plan is drawn again with the output, because it is extended if texts are rejected.
+        plan = plan if augmenter.balance is not None else drawn
     if output is None:
         return
     try:
@@ -138,11 +145,12 @@ def command(
 def _check_needed(context: click.Context) -> None:
     """An option without effect is an error: the user expects one."""
     given = context.params
-    of_plan = ("per_row", "total", "partners", "ratio")
+    of_plan = ("per_row", "total", "balance", "partners", "ratio")
     of_mixing = ("partners", "ratio", "raw_ratio")
     has_teacher = given["labels"] == "predicted" and given["teacher"] is None
     for idle, names, reason in (
         (given["plan_file"] is not None, of_plan, "--plan already determines it"),
+        (given["balance"] is not None, ("per_row", "total"), "--balance determines the number of new rows"),
         (given["method"] in _CHANGE_ONE, of_mixing, f"{given['method']} does not mix texts"),
         (given["method"] in ("eda", "backtranslation"), ("model", "engine"), f"{given['method']} uses no such model"),
         (given["labels"] != "predicted", ("teacher",), "only --labels predicted uses it"),
@@ -167,14 +175,14 @@ def _check_plan_file(file: str, source: str, output: str | None) -> None:
 
 def _drawn_plan(augmenter: Any, source: str, input_format: str | None) -> Any:
     from linda.augmentation.file_pipeline import examples_of, input_on_disk, spooled
-    from linda.augmentation.pipeline import draw_plan
+    from linda.augmentation.pipeline import planned_rows
     from linda.files.tables import find_format
 
     if source == "-":
         raise LindaError("--save-plan needs to read the input twice, so it cannot be a pipe; give a file")
     with tempfile.TemporaryDirectory() as folder, input_on_disk(source) as path:
         spool = spooled(augmenter, path, find_format(source, input_format), Path(folder) / "input.arrow")
-        return draw_plan(examples_of(augmenter, spool, source), augmenter)
+        return planned_rows(examples_of(augmenter, spool, source), augmenter)[0]
 
 
 def _save(plan: Any, file: str) -> None:
