@@ -11,6 +11,7 @@ gates          which new texts are kept
 labels         labels of originals and new rows, as distributions; `teacher` predicts them
 tables         originals and new rows as one table: lists, pandas, `datasets`, Arrow
 pipeline       all steps together, and `Augmenter` for data in memory
+sampler        the same as a sampler of imbalanced-learn
 file_pipeline  the same for files, streamed; the `journal` makes runs resumable
 """
 
