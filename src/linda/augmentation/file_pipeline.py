@@ -238,6 +238,7 @@ def _run(settings: AugmentationSettings, source: Path, source_format: str, plan:
     """Everything that the rows depend on. A resumed run must have the same values."""
     values = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name not in EXECUTION}
     values |= {name: _state(values[name]) for name in ("model", "teacher", "encoder")}
+    values |= {"protect": [*settings.protected.words, *settings.protected.patterns]}
     values |= {"translate": [_state(model) for model in settings.translate or ()]}
     values |= {"method": settings.method_name, "gates": asdict(settings.gates), "engine": settings.engine_name}
     columns = [] if plan is None else [plan.row, plan.partner, plan.alpha, plan.seed]

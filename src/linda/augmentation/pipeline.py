@@ -29,6 +29,7 @@ from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.tables import NewRow, as_table, is_a, joined, joined_lists, known_classes, new_columns
 from linda.augmentation.teacher import fit_teacher, load_teacher
 from linda.augmentation.texts import (
+    PROTECTED,
     Draft,
     TextRequest,
     WriteAll,
@@ -137,7 +138,7 @@ class Augmenter(AugmentationSettings):
 
 
 def _load_writer(settings: AugmentationSettings) -> Writer:
-    return Writer(settings.load_method(), settings.gates, settings.retries)
+    return Writer(settings.load_method(), settings.gates, settings.retries, settings.protected)
 
 
 # --- rows → plan ----------------------------------------------------------------------------------------------
@@ -438,7 +439,7 @@ class RunSummary:
         lines = [f"{rows_in:,} rows in, {tally.made:,} made of {tally.planned:,} planned, {self.seconds:.0f} s{by}"]
         if self.examples.skipped:
             lines.append(f"  {self.examples.skipped:,} rows without text skipped")
-        for gate in Gates.names():
+        for gate in [*Gates.names(), *([PROTECTED] if self.settings.protected else [])]:
             rejected, lost = tally.stopped[gate], tally.left_out[gate]
             lines.append(f"  {gate:<11}{rejected:>9,} rejected {rejected - lost:>9,} replaced {lost:>9,} left out")
         counts = list(self.examples.labels.counts().items())

@@ -7,7 +7,7 @@ The new texts of a fold come from its training rows only.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ class LindaSampler(BaseOverSampler):
             has the label of the first parent.
         encoder: Encoder that finds nearest partners.
         ratio: Distribution of the mixing ratio: uniform, beta:0.4, a constant (0.5) or a range (0.2-0.8).
+        protect: Words of the parents that a new text must contain, see `AugmentationSettings`.
         gates: The filters for new texts; None for all.
         retries: How often a rejected text is written again.
         batch_size: Rows per batch; does not affect the rows.
@@ -72,6 +73,7 @@ class LindaSampler(BaseOverSampler):
         partners: str = "same",
         encoder: str | Path | None = None,
         ratio: str = "uniform",
+        protect: str | Sequence[str] = (),
         gates: Gates | None = None,
         retries: int = 2,
         batch_size: int = 128,
@@ -86,6 +88,7 @@ class LindaSampler(BaseOverSampler):
         self.partners = partners
         self.encoder = encoder
         self.ratio = ratio
+        self.protect = protect
         self.gates = gates
         self.retries = retries
         self.batch_size = batch_size
@@ -116,11 +119,12 @@ class LindaSampler(BaseOverSampler):
         return result.reshape(-1, *shape), np.concatenate([y, y[parents]]) if parents else y.copy()
 
     def _augmenter(self, targets: dict[Any, int], seed: int) -> Augmenter:
-        names = ("method", "model", "engine", "translate", "partners", "encoder", "ratio", "retries")
+        names = ("method", "model", "engine", "translate", "partners", "encoder", "ratio", "protect", "retries")
         settings = {name: getattr(self, name) for name in (*names, "batch_size", "workers")}
         if isinstance(self.method, str) and isinstance(self.model, str | Path | None) and self.workers == 1:
             translate = None if self.translate is None else (self.translate[0], self.translate[1])
-            method = _loaded_method(self.method, self.model, self.engine, translate)
+            protect = self.protect if isinstance(self.protect, str) else tuple(self.protect)
+            method = _loaded_method(self.method, self.model, self.engine, translate, protect)
             settings |= {"method": method, "model": None, "engine": "auto", "translate": None}
         gates = Gates() if self.gates is None else self.gates
         return Augmenter(balance=targets, seed=seed, gates=gates, only_new=True, **settings)
@@ -138,9 +142,14 @@ class LindaSampler(BaseOverSampler):
 # Cross-validation clones the sampler for each fold; all clones share the model, and none of them pickles it.
 @lru_cache(maxsize=1)
 def _loaded_method(
-    method: str, model: str | Path | None, engine: str, translate: tuple[str, str] | None
+    method: str,
+    model: str | Path | None,
+    engine: str,
+    translate: tuple[str, str] | None,
+    protect: str | tuple[str, ...],
 ) -> AugmentationMethod:
-    return AugmentationSettings(method=method, model=model, engine=engine, translate=translate).load_method()
+    settings = AugmentationSettings(method=method, model=model, engine=engine, translate=translate, protect=protect)
+    return settings.load_method()
 
 
 def _texts_of(data: Any) -> tuple[list[Any], tuple[int, ...]]:

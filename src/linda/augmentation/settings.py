@@ -14,6 +14,7 @@ from linda.augmentation.labels import LabelName, LabelRule
 from linda.augmentation.plan import PARTNERS
 from linda.errors import LindaError
 from linda.methods import AugmentationMethod
+from linda.methods.protection import Protected
 
 if TYPE_CHECKING:
     from linda.interpolation import Interpolator
@@ -41,6 +42,8 @@ class AugmentationSettings:
         model: Folder of the method's model, or an `Interpolator`; None for the embedded model.
         engine: Engine that runs a LINDA model given by name: auto, int8 or torch.
         translate: The two models of backtranslation: to the other language, and back.
+        protect: Words of the parents that a new text must contain: "Paris,New York", a .txt file with one word per
+            line, "regex:PATTERN", or a list of those. EDA does not change them.
         raw_ratio: Mix by the ratio itself, without calibration, as in the paper.
         labels: How new rows are labelled: interpolated, sharpened, predicted, measured or hard.
         temperature: Temperature of sharpened labels.
@@ -73,6 +76,7 @@ class AugmentationSettings:
     model: "str | Path | Interpolator | None" = None
     engine: str = "auto"
     translate: tuple[str, str] | None = None
+    protect: str | Sequence[str] = ()
     raw_ratio: bool = False
     labels: str = "interpolated"
     temperature: float = 0.5
@@ -96,6 +100,7 @@ class AugmentationSettings:
             parse_balance(self.balance)  # checks it
             if self.per_row != 1 or self.total is not None:
                 raise LindaError("balance determines the number of new rows; leave out per_row and total")
+        _ = self.protected  # checks it
         if not 0 < self.weight < math.inf:
             raise LindaError(f"weight is {self.weight:g}; it must be above 0")
         if isinstance(self.method, type) or not isinstance(self.method, str | AugmentationMethod):
@@ -123,6 +128,10 @@ class AugmentationSettings:
         return (methods.find(self.method) if isinstance(self.method, str) else self.method).needs_partner
 
     @cached_property
+    def protected(self) -> Protected:
+        return Protected.parse(self.protect)
+
+    @cached_property
     def engine_name(self) -> str | None:
         """The engine that runs the method's LINDA model; None if there is no such model or the caller loaded it."""
         return methods.find(self.method).engine_for(self.model, self.engine) if isinstance(self.method, str) else None
@@ -134,7 +143,8 @@ class AugmentationSettings:
         ratio = {"raw": self.raw_ratio} if self.method == "linda" else {}
         engine = {} if self.engine == "auto" else {"engine": self.engine}
         translate = {} if self.translate is None else dict(zip(("there", "back"), self.translate, strict=True))
-        return methods.load(self.method, **model, **ratio, **engine, **translate)
+        protected = {"protected": self.protected} if self.method == "eda" else {}
+        return methods.load(self.method, **model, **ratio, **engine, **translate, **protected)
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: `datasets.map` hashes and sends this state, and must not include a loaded model."""

@@ -23,7 +23,7 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 GROUPS = {
     "Input and output": ("output", "text", "label", "pair", "skip_empty", "only_new", "input_format", "output_format"),
     "Plan": ("per_row", "total", "balance", "partners", "ratio", "seed", "plan_file", "save_plan"),
-    "Texts": ("method", "model", "translate", "engine", "raw_ratio", "keep", "retries"),
+    "Texts": ("method", "model", "translate", "engine", "raw_ratio", "protect", "keep", "retries"),
     "Labels": ("labels", "temperature", "teacher", "encoder", "weight"),
     "Execution": ("resume", "restart", "batch_size", "workers"),
 }
@@ -39,6 +39,10 @@ Examples:
 BALANCE_HELP = (
     "Fill up classes, instead of --per-row: without a value, to the size of the largest; to so many rows (200); to a "
     "share of the largest (0.5); or only some classes (rare=300,other=100). Give it after IN."
+)
+PROTECT_HELP = (
+    "Words of the parents that a new text must contain: separated by commas, one per line of a .txt file, or a regular "
+    "expression. Can be repeated."
 )
 RATIO_HELP = "Distribution of the mixing ratio: uniform, beta:0.4, a constant (0.5) or a range (0.2-0.8)."
 MODEL_HELP = "LINDA model; for ssmba, also a masked language model.  [default: the embedded model]"
@@ -71,6 +75,7 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 @click.option("--model", metavar="FOLDER", help=MODEL_HELP)
 @translate_option
 @engine_option
+@click.option("--protect", metavar="WORDS|FILE|regex:…", multiple=True, help=PROTECT_HELP)
 @click.option("--keep", multiple=True, type=click.Choice(GATES), help="Disable this filter. Can be repeated.")
 @click.option("--retries", default=2, type=click.IntRange(0), help="Attempts to replace a rejected text.")
 @click.option("--skip-empty", is_flag=True, help="Leave out rows without text instead of stopping.")

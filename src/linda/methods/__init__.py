@@ -8,7 +8,8 @@ eda              small random edits of words; `synonyms` holds its thesaurus
 ssmba            mask words and sample replacements
 backtranslation  translate to another language and back
 
-`rewriting` runs an encoder-decoder on single texts, for SSMBA and back-translation.
+`rewriting` runs an encoder-decoder on single texts, for SSMBA and back-translation. `protection` finds words that a
+new text must keep.
 
 The text of a row depends on its own inputs and its own seed, never on the other rows of the call. So a plan can be cut
 into batches, distributed over workers or resumed at any row, with the same result.
