@@ -9,6 +9,7 @@ balance        how many new rows each class needs, and a plan that spreads them 
 texts          texts for the rows of a plan, written by a method of `linda.methods`
 gates          which new texts are kept
 labels         labels of originals and new rows, as distributions; `teacher` predicts them
+multi_labels   the same for rows that have several labels
 tables         originals and new rows as one table: lists, pandas, `datasets`, Arrow
 pipeline       all steps together, and `Augmenter` for data in memory
 sampler        the same as a sampler of imbalanced-learn

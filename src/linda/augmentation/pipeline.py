@@ -153,6 +153,7 @@ def check_rows(table: Table, settings: AugmentationSettings, classes: Sequence[L
         settings.pair,
         skip_empty=settings.skip_empty,
         classes=classes if settings.classes is None else settings.classes,
+        multi_label=settings.multi_label,
         reserved=[*RECORD] if settings.weight == 1 else [*RECORD, *WEIGHT],
     )
 
@@ -160,10 +161,11 @@ def check_rows(table: Table, settings: AugmentationSettings, classes: Sequence[L
 def notes(examples: Examples, settings: AugmentationSettings, *, plan_is_given: bool) -> Iterator[str]:
     """What the user should know about these rows."""
     yield from examples.notes
-    counts = examples.labels.counts().values()
-    single = sum(count == 1 for count in counts)
+    codes = examples.labels.codes
+    sizes = np.bincount(codes[codes >= 0])
+    single = int((sizes == 1).sum())
     # If no class has two rows, drawing the plan raises an error.
-    can_draw = not plan_is_given and any(count > 1 for count in counts)
+    can_draw = not plan_is_given and (sizes > 1).any()
     needs_pairs = settings.mixes and settings.partners == "same"
     if settings.balance is not None:
         yield from _balance_notes(examples, settings, needs_pairs)
@@ -375,7 +377,7 @@ class _GrowingPlan:
         self._made = np.zeros(len(examples.labels.names), dtype=np.int64)
 
     def count(self, rows: Iterable[NewRow]) -> None:
-        for row in rows:
+        for row in rows if self._planner is not None else ():
             self._made[self._codes[row.parent_a]] += 1
 
     def extend(self) -> bool:
@@ -415,7 +417,7 @@ def _labelled(
         made=len(made),
         stopped=Counter(draft.stopped_by[0] for draft in rejected),
         left_out=Counter(draft.stopped_by[0] for draft in rejected if draft.example is None),
-        labels=Counter(labels.argmax(axis=1).tolist()),
+        labels=examples.labels.count_classes(labels),
     )
     return rows, tally
 

@@ -49,6 +49,7 @@ class AugmentationSettings:
         temperature: Temperature of sharpened labels.
         teacher: Classifier for predicted labels: a folder or an object with `predict_proba`; None to fine-tune one.
         encoder: Encoder that the teacher is fine-tuned from and that finds nearest partners.
+        multi_label: Rows have several labels: lists of class names, or vectors with one value from 0 to 1 per class.
         classes: All classes, if the data may not contain every one.
         weight: Training weight of new rows (originals: 1). A value other than 1 adds the column `weight`.
         gates: The filters for new texts.
@@ -82,6 +83,7 @@ class AugmentationSettings:
     temperature: float = 0.5
     teacher: Any = None
     encoder: str | Path | None = None
+    multi_label: bool = False
     classes: Sequence[LabelName] | None = None
     weight: float = 1.0
     gates: Gates = field(default_factory=Gates)
@@ -100,6 +102,8 @@ class AugmentationSettings:
             parse_balance(self.balance)  # checks it
             if self.per_row != 1 or self.total is not None:
                 raise LindaError("balance determines the number of new rows; leave out per_row and total")
+        if self.multi_label:
+            self._check_multi_label()
         _ = self.protected  # checks it
         if not 0 < self.weight < math.inf:
             raise LindaError(f"weight is {self.weight:g}; it must be above 0")
@@ -113,6 +117,14 @@ class AugmentationSettings:
         for name, least in (("batch_size", 1), ("workers", 1), ("retries", 0)):
             if getattr(self, name) < least:
                 raise LindaError(f"{name} is {getattr(self, name)}; it must be at least {least}")
+
+    def _check_multi_label(self) -> None:
+        if self.balance is not None:
+            raise LindaError("balance needs one label per row; it cannot be combined with multi_label")
+        if self.labels == "sharpened":
+            raise LindaError("sharpened labels are distributions; with multi_label, use interpolated or hard ones")
+        if self.labels == "predicted" and not hasattr(self.teacher, "predict_proba"):
+            raise LindaError("with multi_label, predicted labels need a teacher object with predict_proba (in Python)")
 
     @property
     def text_columns(self) -> list[str]:

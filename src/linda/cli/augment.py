@@ -24,7 +24,7 @@ GROUPS = {
     "Input and output": ("output", "text", "label", "pair", "skip_empty", "only_new", "input_format", "output_format"),
     "Plan": ("per_row", "total", "balance", "partners", "ratio", "seed", "plan_file", "save_plan"),
     "Texts": ("method", "model", "translate", "engine", "raw_ratio", "protect", "keep", "retries"),
-    "Labels": ("labels", "temperature", "teacher", "encoder", "weight"),
+    "Labels": ("multi_label", "labels", "temperature", "teacher", "encoder", "weight"),
     "Execution": ("resume", "restart", "batch_size", "workers"),
 }
 
@@ -44,6 +44,7 @@ PROTECT_HELP = (
     "Words of the parents that a new text must contain: separated by commas, one per line of a .txt file, or a regular "
     "expression. Can be repeated."
 )
+MULTI_LABEL_HELP = "Rows have several labels: lists of class names, or of one value from 0 to 1 per class."
 RATIO_HELP = "Distribution of the mixing ratio: uniform, beta:0.4, a constant (0.5) or a range (0.2-0.8)."
 MODEL_HELP = "LINDA model; for ssmba, also a masked language model.  [default: the embedded model]"
 ENCODER_HELP = "Encoder of the fine-tuned teacher and of nearest partners.  [default: all-MiniLM-L6-v2]"
@@ -67,6 +68,7 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 @click.option("--seed", default=0, type=click.IntRange(0, 2**64 - 1), help="Seed of the plan and the texts.")
 @click.option("--plan", "plan_file", metavar="FILE", help="Use this plan instead of drawing one.")
 @click.option("--save-plan", metavar="FILE", help="Write the plan to a .csv or .jsonl file; - prints its first rows.")
+@click.option("--multi-label", is_flag=True, help=MULTI_LABEL_HELP)
 @click.option("--labels", default="interpolated", type=click.Choice(LABELS), help="How new rows are labelled.")
 @click.option("--temperature", default=0.5, help="Temperature of sharpened labels; 1 keeps them as they are.")
 @click.option("--teacher", metavar="FOLDER", help="Classifier for predicted labels.  [default: fine-tuned on IN]")
