@@ -24,19 +24,11 @@ from linda import __version__
 from linda.augmentation.balance import BalancedPlanner
 from linda.augmentation.examples import Examples
 from linda.augmentation.journal import Journal
-from linda.augmentation.pipeline import (
-    Augmenter,
-    RunSummary,
-    Tally,
-    augment_rows,
-    check_rows,
-    find_neighbours,
-    find_teacher,
-    notes,
-    planned_rows,
-)
+from linda.augmentation.pipeline import Augmenter, augment_rows, check_rows, find_teacher
 from linda.augmentation.plan import Plan
+from linda.augmentation.planning import find_neighbours, notes, planned_rows
 from linda.augmentation.settings import EXECUTION, AugmentationSettings
+from linda.augmentation.summary import RunSummary, Tally
 from linda.augmentation.tables import NewRow, joined_batches, joined_schema
 from linda.errors import LindaError
 from linda.files.spool import Spool, write_spool

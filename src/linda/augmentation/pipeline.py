@@ -1,7 +1,7 @@
 """Rows → plan → texts → gates → labels → rows.
 
-The steps are functions of rows and settings: `check_rows`, `draw_plan`, `augment_rows`. `Augmenter` runs them on data
-in memory, `linda.augmentation.file_pipeline` on files.
+The steps are functions of rows and settings: `check_rows`, `planned_rows`, `augment_rows`. `Augmenter` runs them on
+data in memory, `linda.augmentation.file_pipeline` on files.
 
 A new row depends on its plan row, its parents and the new rows before it, but not on how the plan is cut into chunks
 or on the number of processes.
@@ -13,23 +13,24 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from linda.augmentation.balance import BalancedPlanner, rows_to_make
+from linda.augmentation.balance import BalancedPlanner
 from linda.augmentation.examples import RECORD, WEIGHT, Examples, Table, read_examples
-from linda.augmentation.gates import Gates, Seen
-from linda.augmentation.labels import LabelName, LabelRule, rounded, shown
-from linda.augmentation.plan import NoPartnerError, Plan, make_plan
+from linda.augmentation.gates import Seen
+from linda.augmentation.labels import LabelName, LabelRule, rounded
+from linda.augmentation.plan import NoPartnerError, Plan
+from linda.augmentation.planning import draw_plan, notes, planned_rows
 from linda.augmentation.settings import AugmentationSettings
+from linda.augmentation.summary import RunSummary, Tally
 from linda.augmentation.tables import NewRow, as_table, is_a, joined, joined_lists, known_classes, new_columns
 from linda.augmentation.teacher import fit_teacher, load_teacher
 from linda.augmentation.texts import (
-    PROTECTED,
     Draft,
     TextRequest,
     WriteAll,
@@ -39,8 +40,6 @@ from linda.augmentation.texts import (
     write_in_processes,
 )
 from linda.errors import LindaError
-
-_LABELS_SHOWN = 12
 
 # How often a balanced plan is extended to replace rows that were left out. Fewer are missing each time.
 _ROUNDS = 10
@@ -141,9 +140,6 @@ def _load_writer(settings: AugmentationSettings) -> Writer:
     return Writer(settings.load_method(), settings.gates, settings.retries, settings.protected)
 
 
-# --- rows → plan ----------------------------------------------------------------------------------------------
-
-
 def check_rows(table: Table, settings: AugmentationSettings, classes: Sequence[LabelName] | None = None) -> Examples:
     """The rows of a table, checked. `classes`: declared by the type of the table; `settings.classes` override them."""
     return read_examples(
@@ -158,136 +154,7 @@ def check_rows(table: Table, settings: AugmentationSettings, classes: Sequence[L
     )
 
 
-def notes(examples: Examples, settings: AugmentationSettings, *, plan_is_given: bool) -> Iterator[str]:
-    """What the user should know about these rows."""
-    yield from examples.notes
-    codes = examples.labels.codes
-    sizes = np.bincount(codes[codes >= 0])
-    single = int((sizes == 1).sum())
-    # If no class has two rows, drawing the plan raises an error.
-    can_draw = not plan_is_given and (sizes > 1).any()
-    needs_pairs = settings.mixes and settings.partners == "same"
-    if settings.balance is not None:
-        yield from _balance_notes(examples, settings, needs_pairs)
-    elif single and can_draw and needs_pairs:
-        yield f"{single:,} rows are the only ones with their label and get no new row; --partners any includes them"
-
-
-def _balance_notes(examples: Examples, settings: AugmentationSettings, needs_pairs: bool) -> Iterator[str]:
-    missing, counts = to_make(examples, settings), examples.labels.counts()
-    if not missing.any():
-        yield "every class has as many rows as balance asks for; there is nothing to add"
-    single = [name for (name, count), rows in zip(counts.items(), missing, strict=True) if count == 1 and rows]
-    if single and needs_pairs:
-        yield (
-            f"classes with a single row, which has no partner, stay as they are: {shown(single)}; "
-            "fill them with --partners any, or with a method that needs no partner (--method eda)"
-        )
-
-
-def planned_rows(
-    examples: Examples, settings: AugmentationSettings, plan: Plan | None = None, neighbours: np.ndarray | None = None
-) -> tuple[Plan, BalancedPlanner | None]:
-    """The plan, given or drawn, and the planner that can extend it, if classes are balanced.
-
-    Args:
-        examples: The rows.
-        settings: Which partners, how many and at which ratio.
-        plan: The plan, if it is given.
-        neighbours: Result of `find_neighbours`, if it is known.
-
-    Returns:
-        The plan, and the planner or None.
-
-    Example:
-        plan, planner = planned_rows(examples, AugmentationSettings(balance=True))
-    """
-    if plan is not None:
-        if settings.balance is not None:
-            raise LindaError("a plan already determines the new rows; leave out the plan or balance")
-        plan.check_fits(examples.labels.codes)
-        return plan, None
-    if settings.balance is None:
-        return draw_plan(examples, settings, neighbours=neighbours), None
-    planner = find_planner(examples, settings, neighbours)
-    return planner.draw(), planner
-
-
-def find_planner(
-    examples: Examples, settings: AugmentationSettings, neighbours: np.ndarray | None = None
-) -> BalancedPlanner:
-    """The planner that fills up classes. `neighbours`: result of `find_neighbours`, if it is known."""
-    planner = BalancedPlanner(
-        examples.labels.codes,
-        to_make(examples, settings),
-        partners=settings.partners if settings.mixes else None,
-        ratio=settings.ratio,
-        seed=settings.seed,
-        neighbours=find_neighbours(examples, settings) if neighbours is None else neighbours,
-    )
-    planner.check_limits(examples.labels)
-    return planner
-
-
-def to_make(examples: Examples, settings: AugmentationSettings) -> np.ndarray:
-    """New rows of each class (C,) that `settings.balance` asks for."""
-    assert settings.balance is not None
-    return np.array([*rows_to_make(examples.labels.counts(), settings.balance).values()], dtype=np.int64)
-
-
-def draw_plan(
-    examples: Examples, settings: AugmentationSettings, *, first: int = 0, neighbours: np.ndarray | None = None
-) -> Plan:
-    """Draw the plan for these rows.
-
-    Args:
-        examples: The rows.
-        settings: Which partners, how many and at which ratio.
-        first: Offset in the random stream.
-        neighbours: Result of `find_neighbours`, if it is known.
-
-    Returns:
-        The plan.
-
-    Example:
-        draw_plan(examples, AugmentationSettings(partners="any", seed=7))
-    """
-    return make_plan(
-        examples.labels.codes,
-        per_row=settings.per_row,
-        total=settings.total,
-        partners=settings.partners if settings.mixes else None,
-        ratio=settings.ratio,
-        seed=settings.seed,
-        first=first,
-        neighbours=find_neighbours(examples, settings) if neighbours is None else neighbours,
-    )
-
-
-def find_neighbours(examples: Examples, settings: AugmentationSettings) -> np.ndarray | None:
-    """The nearest rows of each row; None if the plan does not need them."""
-    if settings.partners != "nearest" or not settings.mixes:
-        return None
-    from linda.augmentation.neighbours import nearest_rows
-
-    return nearest_rows(examples, settings.encoder, progress=settings.progress)
-
-
 # --- plan → texts → gates → labels → rows ---------------------------------------------------------------------
-
-
-@dataclass
-class Tally:
-    """Counts of plan rows and new rows. A row counts for the gate that rejected its first text."""
-
-    planned: int = 0
-    made: int = 0
-    stopped: Counter[str] = field(default_factory=Counter)  # first text rejected, by gate
-    left_out: Counter[str] = field(default_factory=Counter)  # all texts rejected, by the gate of the first
-    labels: Counter[int] = field(default_factory=Counter)  # new rows by their most likely class
-
-    def __add__(self, other: "Tally") -> "Tally":
-        return Tally(*(getattr(self, name) + getattr(other, name) for name in vars(self)))
 
 
 @dataclass(frozen=True)
@@ -420,61 +287,3 @@ def _labelled(
         labels=examples.labels.count_classes(labels),
     )
     return rows, tally
-
-
-# --- summary --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """Rows read, rows made, what each gate rejected, and the number of originals and new rows per label."""
-
-    examples: Examples
-    tally: Tally
-    seconds: float
-    settings: AugmentationSettings
-
-    def __str__(self) -> str:
-        tally, rows_in = self.tally, len(self.examples.table)
-        engine = self.settings.engine_name
-        by = f" (engine {engine})" if engine else ""
-        lines = [f"{rows_in:,} rows in, {tally.made:,} made of {tally.planned:,} planned, {self.seconds:.0f} s{by}"]
-        if self.examples.skipped:
-            lines.append(f"  {self.examples.skipped:,} rows without text skipped")
-        for gate in [*Gates.names(), *([PROTECTED] if self.settings.protected else [])]:
-            rejected, lost = tally.stopped[gate], tally.left_out[gate]
-            lines.append(f"  {gate:<11}{rejected:>9,} rejected {rejected - lost:>9,} replaced {lost:>9,} left out")
-        counts = list(self.examples.labels.counts().items())
-        for number, (name, count) in enumerate(counts[:_LABELS_SHOWN]):
-            new = tally.labels[number]
-            if self.settings.balance is None:
-                lines.append(f"  label {name!s:<11}{count:>9,} originals {new:>9,} new")
-            else:
-                lines.append(f"  label {name!s:<11}{count:>9,} before {count + new:>9,} after{self._remark(number)}")
-        if len(counts) > _LABELS_SHOWN:
-            lines.append(f"  … {len(counts) - _LABELS_SHOWN} more labels")
-        return "\n".join(lines)
-
-    def notes(self) -> Iterator[str]:
-        """What the user should know about the result: classes that have fewer rows than balance asks for."""
-        if self.settings.balance is None:
-            return
-        for number, (name, count) in enumerate(self.examples.labels.counts().items()):
-            new, wanted = self.tally.labels[number], int(self._wanted[number])
-            if new < wanted and count > 1:
-                yield (
-                    f"the class {name!r} got {new:,} of {wanted:,} new rows, because the gates rejected the others; "
-                    "a range of ratios (0.2-0.8) or more retries may give more"
-                )
-
-    @cached_property
-    def _wanted(self) -> np.ndarray:
-        return to_make(self.examples, self.settings)
-
-    def _remark(self, number: int) -> str:
-        """What became of a class that has a single row, or too few rows."""
-        counts = [*self.examples.labels.counts().values()]
-        new, wanted = self.tally.labels[number], self._wanted[number]
-        if counts[number] == 1 and wanted:
-            return ", its single row was rewritten" if new else ", its single row was left as it is"
-        return f", {wanted - new:,} short" if new < wanted else ""

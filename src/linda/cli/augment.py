@@ -182,7 +182,7 @@ def _check_plan_file(file: str, source: str, output: str | None) -> None:
 
 def _drawn_plan(augmenter: Any, source: str, input_format: str | None) -> Any:
     from linda.augmentation.file_pipeline import examples_of, input_on_disk, spooled
-    from linda.augmentation.pipeline import planned_rows
+    from linda.augmentation.planning import planned_rows
     from linda.files.tables import find_format
 
     if source == "-":
