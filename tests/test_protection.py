@@ -26,6 +26,7 @@ def test_words_phrases_and_patterns_are_found() -> None:
     assert found(["C++", "regex:[0-9]+"], "C++ 17 and c++20") == ["C++", "17", "20"]
     assert found("regex:x*", "a xx") == ["xx"]  # an empty match protects nothing
     assert not Protected.parse(())
+    assert found(",".join(f"word{number}" for number in range(1000)), "the word7 here") == ["word7"]
 
 
 @pytest.mark.parametrize("name", ["words.txt", "words"])
