@@ -6,6 +6,7 @@ settings       what a run makes and how
 examples       the rows of a table, checked; the columns that are added to them
 plan           which rows are mixed, and at which ratio; `neighbours` finds similar rows
 balance        how many new rows each class needs, and a plan that spreads them evenly
+unlabelled     unlabelled texts as partners
 planning       the plan of a run, given or drawn
 texts          texts for the rows of a plan, written by a method of `linda.methods`
 gates          which new texts are kept

@@ -77,6 +77,7 @@ class Examples:
     label: str
     labels: Labels
     notes: tuple[str, ...]  # for the user: skipped rows, a single class
+    unlabelled: int = 0  # rows at the end of the table that have no label and can only be partners
 
     @property
     def text_columns(self) -> list[str]:
@@ -89,7 +90,7 @@ class Examples:
 
     @property
     def skipped(self) -> int:
-        return len(self.labels.codes) - len(self.kept)
+        return len(self.labels.codes) - self.unlabelled - len(self.kept)
 
     def fetch(self, rows: Sequence[int]) -> list[Example]:
         return list(zip(*(self.table.fetch(column, rows) for column in self.text_columns), strict=True))

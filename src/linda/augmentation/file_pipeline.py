@@ -230,6 +230,8 @@ def _run(settings: AugmentationSettings, source: Path, source_format: str, plan:
     """Everything that the rows depend on. A resumed run must have the same values."""
     values = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name not in EXECUTION}
     values |= {name: _state(values[name]) for name in ("model", "teacher", "encoder")}
+    if isinstance(settings.unlabelled, str | Path):
+        values |= {"unlabelled": _file_digest(Path(settings.unlabelled))}
     values |= {"protect": [*settings.protected.words, *settings.protected.patterns]}
     values |= {"translate": [_state(model) for model in settings.translate or ()]}
     values |= {"method": settings.method_name, "gates": asdict(settings.gates), "engine": settings.engine_name}
@@ -244,6 +246,8 @@ def _run(settings: AugmentationSettings, source: Path, source_format: str, plan:
 
 
 def _file_digest(path: Path) -> str:
+    if not path.is_file():
+        raise LindaError(f"there is no file {path}")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -39,6 +39,7 @@ from linda.augmentation.texts import (
     write_here,
     write_in_processes,
 )
+from linda.augmentation.unlabelled import read_unlabelled, with_unlabelled
 from linda.errors import LindaError
 
 # How often a balanced plan is extended to replace rows that were left out. Fewer are missing each time.
@@ -101,6 +102,8 @@ class Augmenter(AugmentationSettings):
             raise LindaError("total is the number of new rows of a whole table; use per_row with datasets.map")
         if self.balance is not None:
             raise LindaError("balance needs a whole table; give the data set to linda.augment instead of datasets.map")
+        if self.unlabelled is not None:
+            raise LindaError("unlabelled texts are partners for a whole table; give the data set to linda.augment")
         batch = dict(batch)  # `datasets` passes a mapping that formats its columns on access
         examples = check_rows(as_table(batch), self)
         first = indices[0] if indices else 0
@@ -142,7 +145,7 @@ def _load_writer(settings: AugmentationSettings) -> Writer:
 
 def check_rows(table: Table, settings: AugmentationSettings, classes: Sequence[LabelName] | None = None) -> Examples:
     """The rows of a table, checked. `classes`: declared by the type of the table; `settings.classes` override them."""
-    return read_examples(
+    examples = read_examples(
         table,
         settings.text,
         settings.label,
@@ -152,6 +155,9 @@ def check_rows(table: Table, settings: AugmentationSettings, classes: Sequence[L
         multi_label=settings.multi_label,
         reserved=[*RECORD] if settings.weight == 1 else [*RECORD, *WEIGHT],
     )
+    if settings.unlabelled is None:
+        return examples
+    return with_unlabelled(examples, read_unlabelled(settings.unlabelled, settings.text, settings.label))
 
 
 # --- plan → texts → gates → labels → rows ---------------------------------------------------------------------

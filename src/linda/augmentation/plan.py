@@ -102,8 +102,11 @@ class Plan:
         row_column, partner_column, seed_column = integers
         return cls(row_column, partner_column, np.asarray(alpha, dtype=np.float64), seed_column)
 
-    def check_fits(self, codes: np.ndarray) -> None:
-        """Raise a `LindaError` unless every row and partner is a row of the data that is not skipped."""
+    def check_fits(self, codes: np.ndarray, unlabelled: int = 0) -> None:
+        """Raise a `LindaError` unless every row and partner is a row of the data that is not skipped.
+
+        The last `unlabelled` rows, which have the code −1, can be partners.
+        """
         if not len(self):
             raise LindaError("the plan has no rows; give a plan with at least one")
         for column in (self.row, self.partner):
@@ -115,6 +118,8 @@ class Plan:
                     f"{len(codes) - 1}; make a new plan for this data"
                 )
             left_out = codes[column] < 0
+            if column is self.partner:
+                left_out &= column < len(codes) - unlabelled
             if left_out.any():
                 place = int(left_out.argmax())
                 raise LindaError(f"row {place} of the plan refers to row {column[place]}, which is empty and skipped")
@@ -176,6 +181,7 @@ def make_plan(
     seed: int = 0,
     first: int = 0,
     neighbours: np.ndarray | None = None,
+    unlabelled: int = 0,
 ) -> Plan:
     """Draw a plan.
 
@@ -193,6 +199,7 @@ def make_plan(
         seed: Seed of all draws.
         first: Offset in the random stream. If a plan is made in parts, each part needs its own range.
         neighbours: Possible partners of each row (n, k), from `linda.augmentation.neighbours.nearest_rows`.
+        unlabelled: If there are any, partners are the last so many rows instead, which have the code −1.
 
     Returns:
         The plan.
@@ -205,17 +212,19 @@ def make_plan(
     for name, value in (("per_row", per_row), ("total", total)):
         if value is not None and value < 1:
             raise LindaError(f"{name} is {value}; it must be at least 1")
-    if partners == "nearest" and neighbours is None:
+    if partners == "nearest" and neighbours is None and not unlabelled:
         raise LindaError("partners 'nearest' need `neighbours`, see linda.augmentation.neighbours.nearest_rows")
     check_seed(seed)
     distribution = Ratio.parse(ratio)
     classes = Classes.of(codes)
-    rows = classes.rows_with_partner(partners)
+    rows = classes.rows_with_partner(None if unlabelled else partners)
     count = total if total is not None else per_row * len(rows)
     words = random_words(seed, first, count)  # (N, 4)
     row = _rounds(rows, count, seed)
     u, v = uniform_numbers(words[:, 0]), uniform_numbers(words[:, 1])
-    if partners == "nearest":
+    if unlabelled:
+        partner = len(codes) - unlabelled + (u * unlabelled).astype(np.int64)
+    elif partners == "nearest":
         assert neighbours is not None
         partner = neighbours[row, (u * neighbours.shape[1]).astype(np.int64)].astype(np.int64)
     else:

@@ -15,6 +15,8 @@ from linda.errors import LindaError
 def notes(examples: Examples, settings: AugmentationSettings, *, plan_is_given: bool) -> Iterator[str]:
     """What the user should know about these rows."""
     yield from examples.notes
+    if settings.unlabelled is not None:
+        return
     codes = examples.labels.codes
     sizes = np.bincount(codes[codes >= 0])
     single = int((sizes == 1).sum())
@@ -59,7 +61,7 @@ def planned_rows(
     if plan is not None:
         if settings.balance is not None:
             raise LindaError("a plan already determines the new rows; leave out the plan or balance")
-        plan.check_fits(examples.labels.codes)
+        plan.check_fits(examples.labels.codes, examples.unlabelled)
         return plan, None
     if settings.balance is None:
         return draw_plan(examples, settings, neighbours=neighbours), None
@@ -115,6 +117,7 @@ def draw_plan(
         seed=settings.seed,
         first=first,
         neighbours=find_neighbours(examples, settings) if neighbours is None else neighbours,
+        unlabelled=examples.unlabelled,
     )
 
 

@@ -36,6 +36,7 @@ class AugmentationSettings:
         balance: Fill up classes instead: True or "largest" (as many rows as the largest class), 200 (rows per class),
             0.5 (share of the largest class), or {"rare": 300} (rows of some classes).
         partners: Which rows may be mixed with a row: any, same, different, stratified or nearest.
+        unlabelled: Unlabelled texts, or a file of them, that are the partners instead; labels must be predicted.
         ratio: Distribution of the mixing ratio: uniform, beta:0.4, a constant (0.5) or a range (0.2-0.8).
         seed: Seed of the plan and the texts.
         method: linda, eda, ssmba, backtranslation, or an `AugmentationMethod`.
@@ -71,6 +72,7 @@ class AugmentationSettings:
     total: int | None = None
     balance: Balance | None = None
     partners: str = "same"
+    unlabelled: str | Path | Sequence[str] | None = None
     ratio: str = "uniform"
     seed: int = 0
     method: str | AugmentationMethod = "linda"
@@ -104,6 +106,8 @@ class AugmentationSettings:
                 raise LindaError("balance determines the number of new rows; leave out per_row and total")
         if self.multi_label:
             self._check_multi_label()
+        if self.unlabelled is not None:
+            self._check_unlabelled()
         _ = self.protected  # checks it
         if not 0 < self.weight < math.inf:
             raise LindaError(f"weight is {self.weight:g}; it must be above 0")
@@ -125,6 +129,16 @@ class AugmentationSettings:
             raise LindaError("sharpened labels are distributions; with multi_label, use interpolated or hard ones")
         if self.labels == "predicted" and not hasattr(self.teacher, "predict_proba"):
             raise LindaError("with multi_label, predicted labels need a teacher object with predict_proba (in Python)")
+
+    def _check_unlabelled(self) -> None:
+        if self.labels != "predicted":
+            raise LindaError(
+                "texts mixed with unlabelled ones need labels from a teacher (labels='predicted', --labels predicted)"
+            )
+        if not self.mixes:
+            raise LindaError(f"{self.method_name} does not mix texts, so it needs no unlabelled ones")
+        if self.pair is not None or self.balance is not None:
+            raise LindaError("unlabelled texts cannot be combined with pair or balance")
 
     @property
     def text_columns(self) -> list[str]:

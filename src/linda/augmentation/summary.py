@@ -40,7 +40,7 @@ class RunSummary:
     settings: AugmentationSettings
 
     def __str__(self) -> str:
-        tally, rows_in = self.tally, len(self.examples.table)
+        tally, rows_in = self.tally, len(self.examples.table) - self.examples.unlabelled
         engine = self.settings.engine_name
         by = f" (engine {engine})" if engine else ""
         lines = [f"{rows_in:,} rows in, {tally.made:,} made of {tally.planned:,} planned, {self.seconds:.0f} s{by}"]

@@ -22,7 +22,7 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
 GROUPS = {
     "Input and output": ("output", "text", "label", "pair", "skip_empty", "only_new", "input_format", "output_format"),
-    "Plan": ("per_row", "total", "balance", "partners", "ratio", "seed", "plan_file", "save_plan"),
+    "Plan": ("per_row", "total", "balance", "partners", "unlabelled", "ratio", "seed", "plan_file", "save_plan"),
     "Texts": ("method", "model", "translate", "engine", "raw_ratio", "protect", "keep", "retries"),
     "Labels": ("multi_label", "labels", "temperature", "teacher", "encoder", "weight"),
     "Execution": ("resume", "restart", "batch_size", "workers"),
@@ -45,6 +45,7 @@ PROTECT_HELP = (
     "expression. Can be repeated."
 )
 MULTI_LABEL_HELP = "Rows have several labels: lists of class names, or of one value from 0 to 1 per class."
+UNLABELLED_HELP = "Mix rows with these unlabelled texts (.txt, or a table); needs --labels predicted."
 RATIO_HELP = "Distribution of the mixing ratio: uniform, beta:0.4, a constant (0.5) or a range (0.2-0.8)."
 MODEL_HELP = "LINDA model; for ssmba, also a masked language model.  [default: the embedded model]"
 ENCODER_HELP = "Encoder of the fine-tuned teacher and of nearest partners.  [default: all-MiniLM-L6-v2]"
@@ -62,6 +63,7 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 @click.option("--balance", metavar="[ROWS|SHARE|CLASS=ROWS,…]", is_flag=False, flag_value="largest", help=BALANCE_HELP)
 @click.option("--only-new", is_flag=True, help="Write the new rows without the originals.")
 @click.option("--partners", default="same", type=click.Choice(PARTNERS), help="Which rows may be mixed with a row.")
+@click.option("--unlabelled", metavar="FILE", help=UNLABELLED_HELP)
 @click.option("--weight", default=1.0, help=WEIGHT_HELP)
 @click.option("--ratio", default="uniform", help=RATIO_HELP)
 @click.option("--raw-ratio", is_flag=True, help="Mix by the ratio itself, without calibration, as in the paper.")
@@ -157,6 +159,7 @@ def _check_needed(context: click.Context) -> None:
     has_teacher = given["labels"] == "predicted" and given["teacher"] is None
     for idle, names, reason in (
         (given["plan_file"] is not None, of_plan, "--plan already determines it"),
+        (given["unlabelled"] is not None, ("partners",), "with --unlabelled, partners are unlabelled texts"),
         (given["balance"] is not None, ("per_row", "total"), "--balance determines the number of new rows"),
         (given["method"] in _CHANGE_ONE, of_mixing, f"{given['method']} does not mix texts"),
         (given["method"] in ("eda", "backtranslation"), ("model", "engine"), f"{given['method']} uses no such model"),
