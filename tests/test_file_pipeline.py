@@ -15,8 +15,8 @@ import pytest
 
 from linda.augmentation import Augmenter, file_pipeline
 from linda.augmentation.file_pipeline import augment_file
-from linda.augmentation.pipeline import RunSummary
 from linda.augmentation.plan import Plan, PlanRow
+from linda.augmentation.summary import RunSummary
 from linda.errors import LindaError
 from splice import Splice, sentences
 from tiny_encoder import WORDS, save_tiny_bert

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from linda.augmentation.journal import Journal
-from linda.augmentation.pipeline import Chunk, Tally
+from linda.augmentation.pipeline import Chunk
+from linda.augmentation.summary import Tally
 from linda.augmentation.tables import NewRow
 from linda.errors import LindaError
 

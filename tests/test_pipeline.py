@@ -11,9 +11,10 @@ import pytest
 from linda.augmentation.examples import Examples, ListTable, read_examples
 from linda.augmentation.gates import Gates, Seen
 from linda.augmentation.labels import LabelRule
-from linda.augmentation.pipeline import Chunk, Tally, augment_rows
+from linda.augmentation.pipeline import Chunk, augment_rows
 from linda.augmentation.plan import Plan, PlanRow, make_plan
 from linda.augmentation.settings import AugmentationSettings
+from linda.augmentation.summary import Tally
 from linda.augmentation.tables import NewRow
 from linda.augmentation.texts import Draft, TextRequest, Writer, write_here, write_in_processes
 from linda.errors import LindaError

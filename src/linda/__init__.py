@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from linda.augmentation import augment as augment
     from linda.augmentation.file_pipeline import augment_file as augment_file
     from linda.augmentation.plan import Plan as Plan
+    from linda.augmentation.sampler import LindaSampler as LindaSampler
     from linda.classifier.losses import soft_cross_entropy as soft_cross_entropy
     from linda.config import LindaConfig as LindaConfig
     from linda.interpolation import Interpolator as Interpolator
@@ -24,6 +25,7 @@ _ROOMS = {
     "Interpolator": "linda.interpolation",
     "LindaConfig": "linda.config",
     "LindaModel": "linda.model",
+    "LindaSampler": "linda.augmentation.sampler",
     "Plan": "linda.augmentation.plan",
     "augment": "linda.augmentation",
     "augment_file": "linda.augmentation.file_pipeline",

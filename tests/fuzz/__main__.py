@@ -82,9 +82,10 @@ def _import_everything() -> None:
 
     for name in _COMMANDS:
         main.get_command(None, name)  # type: ignore[arg-type]
-    import linda.augmentation
     import linda.benchmark.report
     import linda.benchmark.run
+
+    import linda.augmentation
     import linda.classifier
     import linda.inspection
     import linda.training

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from linda.augmentation.labels import LabelName, LabelReader, Labels, shown
+from linda.augmentation.multi_labels import MultiLabelReader
 from linda.errors import LindaError, checked_text
 
 # The texts of one row: one, or the two of a pair task.
@@ -76,6 +77,7 @@ class Examples:
     label: str
     labels: Labels
     notes: tuple[str, ...]  # for the user: skipped rows, a single class
+    unlabelled: int = 0  # rows at the end of the table that have no label and can only be partners
 
     @property
     def text_columns(self) -> list[str]:
@@ -88,7 +90,7 @@ class Examples:
 
     @property
     def skipped(self) -> int:
-        return len(self.labels.codes) - len(self.kept)
+        return len(self.labels.codes) - self.unlabelled - len(self.kept)
 
     def fetch(self, rows: Sequence[int]) -> list[Example]:
         return list(zip(*(self.table.fetch(column, rows) for column in self.text_columns), strict=True))
@@ -108,6 +110,7 @@ def read_examples(
     *,
     skip_empty: bool = False,
     classes: Sequence[LabelName] | None = None,
+    multi_label: bool = False,
     reserved: Sequence[str] = tuple(RECORD),
 ) -> Examples:
     """Read and check every text and label of a table.
@@ -119,6 +122,7 @@ def read_examples(
         pair: Second text column of a pair task.
         skip_empty: Leave out rows whose text is empty or missing, instead of raising an error.
         classes: All classes, if the data may not contain every one.
+        multi_label: Rows have several labels: lists of class names, or vectors with one value per class.
         reserved: Names of columns that will be added, and that the table must not have.
 
     Returns:
@@ -132,7 +136,7 @@ def read_examples(
     """
     text_columns = [text] if pair is None else [text, pair]
     _check_columns(table.columns, text_columns, label, reserved)
-    reader = LabelReader(classes)
+    reader = MultiLabelReader(classes) if multi_label else LabelReader(classes)
     for row, (*texts, value) in enumerate(table.scan([*text_columns, label])):
         if skip_empty and any(_is_empty(cell) for cell in texts):
             reader.skip()

@@ -20,21 +20,14 @@ from typing import Any
 import numpy as np
 
 from linda import __version__
+from linda.augmentation.balance import BalancedPlanner
 from linda.augmentation.examples import Examples
 from linda.augmentation.journal import Journal
-from linda.augmentation.pipeline import (
-    Augmenter,
-    RunSummary,
-    Tally,
-    augment_rows,
-    check_rows,
-    draw_plan,
-    find_neighbours,
-    find_teacher,
-    notes,
-)
+from linda.augmentation.pipeline import Augmenter, augment_rows, check_rows, find_teacher
 from linda.augmentation.plan import Plan
+from linda.augmentation.planning import find_neighbours, notes, planned_rows
 from linda.augmentation.settings import EXECUTION, AugmentationSettings
+from linda.augmentation.summary import RunSummary, Tally
 from linda.augmentation.tables import NewRow, joined_batches, joined_schema
 from linda.errors import LindaError
 from linda.files.jsonfile import read_json_object
@@ -88,16 +81,15 @@ def augment_file(
             examples = examples_of(augmenter, spool, display_name(source))
             for note in notes(examples, augmenter, plan_is_given=plan is not None):
                 on_note(note)
-            if plan is None:
-                plan = draw_plan(examples, augmenter, neighbours=_neighbours(augmenter, examples, journal))
-            plan.check_fits(examples.labels.codes)
+            neighbours = None if plan is not None else _neighbours(augmenter, examples, journal)
+            plan, planner = planned_rows(examples, augmenter, plan, neighbours)
             _check_values(spool, output_format)
             _check_disk_space(journal, len(plan) / len(spool))
-            _generate(augmenter, examples, plan, journal)
+            _generate(augmenter, examples, plan, journal, planner)
             rows = chain.from_iterable(chunk.rows for chunk in journal.chunks())
             write_output(output, output_format, spool, examples, rows, augmenter, scratch=journal.folder)
             tally = sum((chunk.tally for chunk in journal.chunks()), Tally())
-    return RunSummary(examples, tally, time.monotonic() - start, augmenter.engine_name)
+    return RunSummary(examples, tally, time.monotonic() - start, augmenter)
 
 
 def examples_of(settings: AugmentationSettings, spool: Spool, name: str) -> Examples:
@@ -270,6 +262,9 @@ def _run(settings: AugmentationSettings, source: Path, source_format: str, plan:
     """Everything that the rows depend on. A resumed run must have the same values."""
     values = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name not in EXECUTION}
     values |= {name: _state(values[name]) for name in ("model", "teacher", "encoder")}
+    if isinstance(settings.unlabelled, str | Path):
+        values |= {"unlabelled": _file_digest(Path(settings.unlabelled))}
+    values |= {"protect": [*settings.protected.words, *settings.protected.patterns]}
     values |= {"translate": [_state(model) for model in settings.translate or ()]}
     values |= {"method": settings.method_name, "gates": asdict(settings.gates), "engine": settings.engine_name}
     columns = [] if plan is None else [plan.row, plan.partner, plan.alpha, plan.seed]
@@ -283,6 +278,8 @@ def _run(settings: AugmentationSettings, source: Path, source_format: str, plan:
 
 
 def _file_digest(path: Path) -> str:
+    if not path.is_file():
+        raise LindaError(f"there is no file {path}")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -299,13 +296,16 @@ def _state(model: Any) -> Any:
     return [str(model), *([file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files)]
 
 
-def _generate(augmenter: Augmenter, examples: Examples, plan: Plan, journal: Journal) -> None:
+def _generate(
+    augmenter: Augmenter, examples: Examples, plan: Plan, journal: Journal, planner: BalancedPlanner | None
+) -> None:
     """Append the chunks of the plan that are missing in the journal."""
-    if journal.rows_done() == len(plan):
+    if journal.rows_done() == len(plan) and (planner is None or not len(plan)):
         return
     teacher = _teacher(augmenter, examples, journal)
     with augmenter.writing() as write_all:
-        for chunk in augment_rows(examples, plan, augmenter, write_all, teacher, done=journal.chunks()):
+        done = journal.chunks()
+        for chunk in augment_rows(examples, plan, augmenter, write_all, teacher, done, planner):
             journal.append(chunk)
 
 

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from linda.augmentation.pipeline import Chunk, Tally
+from linda.augmentation.pipeline import Chunk
+from linda.augmentation.summary import Tally
 from linda.augmentation.tables import NewRow
 from linda.errors import LindaError, os_reason, reason
 from linda.files.jsonfile import read_json_object

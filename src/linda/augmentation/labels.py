@@ -6,6 +6,7 @@ Internally, labels are arrays (B, C).
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -75,7 +76,7 @@ class LabelRule:
             label = interpolated(label, labels.distributions(plan.partner), share)
         if self.mode == "sharpened":
             return sharpened(label, self.temperature)
-        return hard(label) if self.mode == "hard" else label
+        return labels.hard(label) if self.mode == "hard" else label
 
 
 def _measured_share(first: "Example", second: "Example | None", new: "Example") -> float:
@@ -168,7 +169,20 @@ class Labels:
     def most_likely(self, rows: np.ndarray) -> list[LabelName]:
         return [self.names[code] for code in self.codes[rows]]
 
+    def column_value(self, label: Sequence[float]) -> Any:
+        """The value of the label column for a new row with these probabilities."""
+        return self.names[int(np.argmax(label))]
+
+    def hard(self, labels: np.ndarray) -> np.ndarray:
+        """Labels (B, C) without intermediate values."""
+        return hard(labels)
+
+    def count_classes(self, labels: np.ndarray) -> Counter[int]:
+        """How many of these labels (B, C) have each class."""
+        return Counter(labels.argmax(axis=1).tolist())
+
     def counts(self) -> dict[LabelName, int]:
+        """Rows of each class."""
         counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.names))
         return dict(zip(self.names, counts.tolist(), strict=True))
 
@@ -188,7 +202,7 @@ class LabelReader:
 
     def add(self, value: Any, place: str) -> None:
         value = _plain(value)
-        if _is_missing(value):
+        if is_missing(value):
             raise LindaError(f"{place}: the label is missing; every row needs one")
         probabilities = soft_label(value)
         kind = "list" if probabilities is not None else type(value).__name__
@@ -217,7 +231,10 @@ class LabelReader:
 
     def _hard_code(self, value: Any, place: str) -> int:
         if not isinstance(value, str | int | float):
-            raise LindaError(f"{place}: the label is {shortened(value)}; give a string, an integer or a boolean")
+            raise LindaError(
+                f"{place}: the label is {shortened(value)}; give a string, an integer or a boolean, or declare that "
+                "rows have several labels (multi_label, --multi-label)"
+            )
         if isinstance(value, str):
             try:
                 value.encode()
@@ -238,7 +255,10 @@ class LabelReader:
             raise LindaError(f"{place}: {len(probabilities)} probabilities, expected {self._width}")
         total = sum(probabilities)
         if min(probabilities) < 0 or not math.isclose(total, 1, abs_tol=1e-3):
-            raise LindaError(f"{place}: {shown(probabilities)} is not a distribution; values must be ≥ 0 and sum to 1")
+            raise LindaError(
+                f"{place}: {shown(probabilities)} is not a distribution; values must be ≥ 0 and sum to 1, "
+                "unless rows have several labels (multi_label, --multi-label)"
+            )
         return int(np.argmax(probabilities))
 
 
@@ -271,7 +291,7 @@ def _normalized(probabilities: list[float] | None) -> np.ndarray:
     return np.asarray(row / row.sum())
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     return (
         value is None
         or (isinstance(value, float) and math.isnan(value))

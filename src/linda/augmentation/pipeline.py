@@ -1,7 +1,7 @@
 """Rows → plan → texts → gates → labels → rows.
 
-The steps are functions of rows and settings: `check_rows`, `draw_plan`, `augment_rows`. `Augmenter` runs them on data
-in memory, `linda.augmentation.file_pipeline` on files.
+The steps are functions of rows and settings: `check_rows`, `planned_rows`, `augment_rows`. `Augmenter` runs them on
+data in memory, `linda.augmentation.file_pipeline` on files.
 
 A new row depends on its plan row, its parents and the new rows before it, but not on how the plan is cut into chunks
 or on the number of processes.
@@ -13,18 +13,21 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from linda.augmentation.balance import BalancedPlanner
 from linda.augmentation.examples import RECORD, WEIGHT, Examples, Table, read_examples
-from linda.augmentation.gates import Gates, Seen
+from linda.augmentation.gates import Seen
 from linda.augmentation.labels import LabelName, LabelRule, rounded
-from linda.augmentation.plan import NoPartnerError, Plan, make_plan
+from linda.augmentation.plan import NoPartnerError, Plan
+from linda.augmentation.planning import draw_plan, notes, planned_rows
 from linda.augmentation.settings import AugmentationSettings
+from linda.augmentation.summary import RunSummary, Tally
 from linda.augmentation.tables import NewRow, as_table, is_a, joined, joined_lists, known_classes, new_columns
 from linda.augmentation.teacher import fit_teacher, load_teacher
 from linda.augmentation.texts import (
@@ -36,9 +39,11 @@ from linda.augmentation.texts import (
     write_here,
     write_in_processes,
 )
+from linda.augmentation.unlabelled import read_unlabelled, with_unlabelled
 from linda.errors import LindaError
 
-_LABELS_SHOWN = 12
+# How often a balanced plan is extended to replace rows that were left out. Fewer are missing each time.
+_ROUNDS = 10
 
 
 def augment(data: Any, text: str = "text", label: str = "label", *, plan: Plan | None = None, **settings: Any) -> Any:
@@ -80,9 +85,12 @@ class Augmenter(AugmentationSettings):
         for note in notes(examples, self, plan_is_given=plan is not None):
             warnings.warn(note, stacklevel=2)
         start = time.monotonic()
-        rows, tally = self._new_rows(examples, draw_plan(examples, self) if plan is None else plan)
+        rows, tally = self._new_rows(examples, *planned_rows(examples, self, plan))
+        summary = RunSummary(examples, tally, time.monotonic() - start, self)
         if self.progress:
-            print(RunSummary(examples, tally, time.monotonic() - start, self.engine_name), file=sys.stderr)
+            print(summary, file=sys.stderr)
+        for note in summary.notes():
+            warnings.warn(note, stacklevel=2)
         return joined(data, examples, new_columns(examples, rows, self), self.only_new)
 
     def __call__(self, batch: dict[str, list[Any]], indices: list[int] | None = None) -> dict[str, list[Any]]:
@@ -92,6 +100,10 @@ class Augmenter(AugmentationSettings):
         """
         if self.total is not None:
             raise LindaError("total is the number of new rows of a whole table; use per_row with datasets.map")
+        if self.balance is not None:
+            raise LindaError("balance needs a whole table; give the data set to linda.augment instead of datasets.map")
+        if self.unlabelled is not None:
+            raise LindaError("unlabelled texts are partners for a whole table; give the data set to linda.augment")
         batch = dict(batch)  # `datasets` passes a mapping that formats its columns on access
         examples = check_rows(as_table(batch), self)
         first = indices[0] if indices else 0
@@ -116,99 +128,39 @@ class Augmenter(AugmentationSettings):
     def _writer(self) -> Writer:
         return _load_writer(self)
 
-    def _new_rows(self, examples: Examples, plan: Plan) -> "tuple[list[NewRow], Tally]":
+    def _new_rows(
+        self, examples: Examples, plan: Plan, planner: BalancedPlanner | None = None
+    ) -> "tuple[list[NewRow], Tally]":
         if not len(plan):
             return [], Tally()
-        plan.check_fits(examples.labels.codes)
         with self.writing() as write_all:
-            chunks = list(augment_rows(examples, plan, self, write_all, find_teacher(examples, self)))
+            teacher = find_teacher(examples, self)
+            chunks = list(augment_rows(examples, plan, self, write_all, teacher, planner=planner))
         return [row for chunk in chunks for row in chunk.rows], sum((chunk.tally for chunk in chunks), Tally())
 
 
 def _load_writer(settings: AugmentationSettings) -> Writer:
-    return Writer(settings.load_method(), settings.gates, settings.retries)
-
-
-# --- rows → plan ----------------------------------------------------------------------------------------------
+    return Writer(settings.load_method(), settings.gates, settings.retries, settings.protected)
 
 
 def check_rows(table: Table, settings: AugmentationSettings, classes: Sequence[LabelName] | None = None) -> Examples:
     """The rows of a table, checked. `classes`: declared by the type of the table; `settings.classes` override them."""
-    return read_examples(
+    examples = read_examples(
         table,
         settings.text,
         settings.label,
         settings.pair,
         skip_empty=settings.skip_empty,
         classes=classes if settings.classes is None else settings.classes,
+        multi_label=settings.multi_label,
         reserved=[*RECORD] if settings.weight == 1 else [*RECORD, *WEIGHT],
     )
-
-
-def notes(examples: Examples, settings: AugmentationSettings, *, plan_is_given: bool) -> Iterator[str]:
-    """What the user should know about these rows."""
-    yield from examples.notes
-    counts = examples.labels.counts().values()
-    single = sum(count == 1 for count in counts)
-    # If no class has two rows, drawing the plan raises an error.
-    can_draw = not plan_is_given and any(count > 1 for count in counts)
-    if single and can_draw and settings.mixes and settings.partners == "same":
-        yield f"{single:,} rows are the only ones with their label and get no new row; --partners any includes them"
-
-
-def draw_plan(
-    examples: Examples, settings: AugmentationSettings, *, first: int = 0, neighbours: np.ndarray | None = None
-) -> Plan:
-    """Draw the plan for these rows.
-
-    Args:
-        examples: The rows.
-        settings: Which partners, how many and at which ratio.
-        first: Offset in the random stream.
-        neighbours: Result of `find_neighbours`, if it is known.
-
-    Returns:
-        The plan.
-
-    Example:
-        draw_plan(examples, AugmentationSettings(partners="any", seed=7))
-    """
-    return make_plan(
-        examples.labels.codes,
-        per_row=settings.per_row,
-        total=settings.total,
-        partners=settings.partners if settings.mixes else None,
-        ratio=settings.ratio,
-        seed=settings.seed,
-        first=first,
-        neighbours=find_neighbours(examples, settings) if neighbours is None else neighbours,
-    )
-
-
-def find_neighbours(examples: Examples, settings: AugmentationSettings) -> np.ndarray | None:
-    """The nearest rows of each row; None if the plan does not need them."""
-    if settings.partners != "nearest" or not settings.mixes:
-        return None
-    from linda.augmentation.neighbours import nearest_rows
-
-    return nearest_rows(examples, settings.encoder, progress=settings.progress)
+    if settings.unlabelled is None:
+        return examples
+    return with_unlabelled(examples, read_unlabelled(settings.unlabelled, settings.text, settings.label))
 
 
 # --- plan → texts → gates → labels → rows ---------------------------------------------------------------------
-
-
-@dataclass
-class Tally:
-    """Counts of plan rows and new rows. A row counts for the gate that rejected its first text."""
-
-    planned: int = 0
-    made: int = 0
-    stopped: Counter[str] = field(default_factory=Counter)  # first text rejected, by gate
-    left_out: Counter[str] = field(default_factory=Counter)  # all texts rejected, by the gate of the first
-    labels: Counter[int] = field(default_factory=Counter)  # new rows by their most likely class
-
-    def __add__(self, other: "Tally") -> "Tally":
-        return Tally(*(getattr(self, name) + getattr(other, name) for name in vars(self)))
 
 
 @dataclass(frozen=True)
@@ -238,6 +190,7 @@ def augment_rows(
     write_all: WriteAll,
     teacher: Any = None,
     done: Iterable[Chunk] = (),
+    planner: BalancedPlanner | None = None,
 ) -> Iterator[Chunk]:
     """Make the new rows of a plan, in order and in chunks of `settings.batch_size` plan rows.
 
@@ -248,6 +201,7 @@ def augment_rows(
         write_all: From `write_here` or `write_in_processes`.
         teacher: Labels new texts if `settings.labels` is "predicted"; see `find_teacher`.
         done: The first chunks of the plan, from an interrupted run. They are not made again.
+        planner: Extends the plan to replace rows that were left out, if classes are balanced.
 
     Returns:
         The remaining chunks: new rows with their counts.
@@ -259,23 +213,54 @@ def augment_rows(
     from tqdm import tqdm
 
     seen, start = Seen(example for _, example in examples.scan()), 0
+    growing = _GrowingPlan(plan, planner, examples)
     for chunk in done:
+        if start == len(growing.plan):
+            growing.extend()
         start = chunk.stop
+        growing.count(chunk.rows)
         for row in chunk.rows:
             seen.add(row.example)
     label_rule = LabelRule(settings.labels, settings.temperature, teacher)
-    parts = (plan[first : first + settings.batch_size] for first in range(start, len(plan), settings.batch_size))
-    written = write_all(_requests(examples, part, settings.mixes) for part in parts)
     engine, hidden = (settings.engine_name, None) if settings.progress else (None, True)  # None: shown on a terminal
-    with tqdm(desc=engine, total=len(plan), initial=start, unit="row", disable=hidden) as bar:
-        for requests, drafts in written:
-            if settings.gates.duplicates:
-                drafts = without_duplicates(requests, drafts, write_all, seen)
-            part = plan[start : start + len(requests)]
-            rows, tally = _labelled(examples, part, requests, drafts, label_rule)
-            yield Chunk(start, start + len(part), rows, tally)
-            start += len(part)
-            bar.update(len(part))
+    with tqdm(desc=engine, total=len(growing.plan), initial=start, unit="row", disable=hidden) as bar:
+        while start < len(growing.plan) or growing.extend():
+            bar.total, plan = len(growing.plan), growing.plan
+            steps = range(start, len(plan), settings.batch_size)
+            parts = (plan[first : first + settings.batch_size] for first in steps)
+            for requests, drafts in write_all(_requests(examples, part, settings.mixes) for part in parts):
+                if settings.gates.duplicates:
+                    drafts = without_duplicates(requests, drafts, write_all, seen)
+                part = plan[start : start + len(requests)]
+                rows, tally = _labelled(examples, part, requests, drafts, label_rule)
+                growing.count(rows)
+                yield Chunk(start, start + len(part), rows, tally)
+                start += len(part)
+                bar.update(len(part))
+
+
+class _GrowingPlan:
+    """A plan that is extended by its planner, if there is one, until every class has the rows that it needs."""
+
+    def __init__(self, plan: Plan, planner: BalancedPlanner | None, examples: Examples) -> None:
+        self.plan = plan
+        self._planner = planner
+        self._rounds = 0
+        self._codes = examples.labels.codes
+        self._made = np.zeros(len(examples.labels.names), dtype=np.int64)
+
+    def count(self, rows: Iterable[NewRow]) -> None:
+        for row in rows if self._planner is not None else ():
+            self._made[self._codes[row.parent_a]] += 1
+
+    def extend(self) -> bool:
+        """Append rows for those that are missing. False if there are none, or if that was tried often enough."""
+        if self._planner is None or self._rounds == _ROUNDS:
+            return False
+        self._rounds += 1
+        before = len(self.plan)
+        self.plan = self._planner.extended(self.plan, self._made)
+        return len(self.plan) > before
 
 
 def _requests(examples: Examples, plan: Plan, mixes: bool) -> list[TextRequest]:
@@ -305,35 +290,6 @@ def _labelled(
         made=len(made),
         stopped=Counter(draft.stopped_by[0] for draft in rejected),
         left_out=Counter(draft.stopped_by[0] for draft in rejected if draft.example is None),
-        labels=Counter(labels.argmax(axis=1).tolist()),
+        labels=examples.labels.count_classes(labels),
     )
     return rows, tally
-
-
-# --- summary --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """Rows read, rows made, what each gate rejected, and the number of originals and new rows per label."""
-
-    examples: Examples
-    tally: Tally
-    seconds: float
-    engine: str | None  # that ran the LINDA model, if there was one
-
-    def __str__(self) -> str:
-        tally, rows_in = self.tally, len(self.examples.table)
-        by = f" (engine {self.engine})" if self.engine else ""
-        lines = [f"{rows_in:,} rows in, {tally.made:,} made of {tally.planned:,} planned, {self.seconds:.0f} s{by}"]
-        if self.examples.skipped:
-            lines.append(f"  {self.examples.skipped:,} rows without text skipped")
-        for gate in Gates.names():
-            rejected, lost = tally.stopped[gate], tally.left_out[gate]
-            lines.append(f"  {gate:<11}{rejected:>9,} rejected {rejected - lost:>9,} replaced {lost:>9,} left out")
-        counts = list(self.examples.labels.counts().items())
-        for number, (name, count) in enumerate(counts[:_LABELS_SHOWN]):
-            lines.append(f"  label {name!s:<11}{count:>9,} originals {tally.labels[number]:>9,} new")
-        if len(counts) > _LABELS_SHOWN:
-            lines.append(f"  … {len(counts) - _LABELS_SHOWN} more labels")
-        return "\n".join(lines)

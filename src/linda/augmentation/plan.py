@@ -25,7 +25,7 @@ from linda.files.textio import atomic_writer, open_text
 PARTNERS = ("any", "same", "different", "stratified", "nearest")
 
 # Precise enough for a label. The plan, the output and the label use the same rounded α.
-_RATIO_DECIMALS = 4
+RATIO_DECIMALS = 4
 
 MOST_ROWS = 10**8  # 3.2 GB
 
@@ -104,8 +104,11 @@ class Plan:
         row_column, partner_column, seed_column = integers
         return cls(row_column, partner_column, np.asarray(alpha, dtype=np.float64), seed_column)
 
-    def check_fits(self, codes: np.ndarray) -> None:
-        """Raise a `LindaError` unless every row and partner is a row of the data that is not skipped."""
+    def check_fits(self, codes: np.ndarray, unlabelled: int = 0) -> None:
+        """Raise a `LindaError` unless every row and partner is a row of the data that is not skipped.
+
+        The last `unlabelled` rows, which have the code −1, can be partners.
+        """
         if not len(self):
             raise LindaError("the plan has no rows; give a plan with at least one")
         for column in (self.row, self.partner):
@@ -117,6 +120,8 @@ class Plan:
                     f"{len(codes) - 1}; make a new plan for this data"
                 )
             left_out = codes[column] < 0
+            if column is self.partner:
+                left_out &= column < len(codes) - unlabelled
             if left_out.any():
                 place = int(left_out.argmax())
                 raise LindaError(f"row {place} of the plan refers to row {column[place]}, which is empty and skipped")
@@ -151,10 +156,15 @@ class Ratio:
                 f"{text!r} is not a ratio; give uniform, beta:0.4, a number between 0 and 1, or a range such as 0.2-0.8"
             ) from None
 
+    @property
+    def values(self) -> int:
+        """The number of different α."""
+        return round((self.high - self.low) * 10**RATIO_DECIMALS) + 1
+
     def draw(self, uniform: np.ndarray, seed: int, first: int) -> np.ndarray:
         """α for rows `first`, `first` + 1, …; `uniform` (N,) has one number in [0, 1) for each."""
         share = uniform if self.beta is None else _beta_shares(self.beta, seed, first, len(uniform))
-        return np.round(self.low + (self.high - self.low) * share, _RATIO_DECIMALS)
+        return np.round(self.low + (self.high - self.low) * share, RATIO_DECIMALS)
 
 
 def _beta_shares(beta: float, seed: int, first: int, count: int) -> np.ndarray:
@@ -173,6 +183,7 @@ def make_plan(
     seed: int = 0,
     first: int = 0,
     neighbours: np.ndarray | None = None,
+    unlabelled: int = 0,
 ) -> Plan:
     """Draw a plan.
 
@@ -190,6 +201,7 @@ def make_plan(
         seed: Seed of all draws.
         first: Offset in the random stream. If a plan is made in parts, each part needs its own range.
         neighbours: Possible partners of each row (n, k), from `linda.augmentation.neighbours.nearest_rows`.
+        unlabelled: If there are any, partners are the last so many rows instead, which have the code −1.
 
     Returns:
         The plan.
@@ -202,20 +214,21 @@ def make_plan(
     for name, value in (("per_row", per_row), ("total", total)):
         if value is not None:
             checked_integer(value, name, 1, MOST_ROWS)
-    if partners == "nearest" and neighbours is None:
+    if partners == "nearest" and neighbours is None and not unlabelled:
         raise LindaError("partners 'nearest' need `neighbours`, see linda.augmentation.neighbours.nearest_rows")
-    if not 0 <= seed < 2**64:
-        raise LindaError(f"the seed is {seed}; it must be between 0 and 2⁶⁴ − 1")
+    check_seed(seed)
     distribution = Ratio.parse(ratio)
-    classes = _Classes.of(codes)
-    rows = classes.rows_with_partner(partners)
+    classes = Classes.of(codes)
+    rows = classes.rows_with_partner(None if unlabelled else partners)
     count = total if total is not None else per_row * len(rows)
     if count > MOST_ROWS:
         raise LindaError(f"per_row is {per_row}, which makes {count:,} new rows; the maximum is {MOST_ROWS:,}")
-    words = _random_words(seed, first, count)  # (N, 4)
+    words = random_words(seed, first, count)  # (N, 4)
     row = _rounds(rows, count, seed)
-    u, v = _uniform(words[:, 0]), _uniform(words[:, 1])
-    if partners == "nearest":
+    u, v = uniform_numbers(words[:, 0]), uniform_numbers(words[:, 1])
+    if unlabelled:
+        partner = len(codes) - unlabelled + (u * unlabelled).astype(np.int64)
+    elif partners == "nearest":
         assert neighbours is not None
         partner = neighbours[row, (u * neighbours.shape[1]).astype(np.int64)].astype(np.int64)
     else:
@@ -223,13 +236,13 @@ def make_plan(
     return Plan(
         row=row,
         partner=partner,
-        alpha=distribution.draw(_uniform(words[:, 2]), seed, first),
+        alpha=distribution.draw(uniform_numbers(words[:, 2]), seed, first),
         seed=(words[:, 3] >> np.uint64(32)).astype(np.int64),
     )
 
 
 @dataclass(frozen=True)
-class _Classes:
+class Classes:
     """The rows sorted by class. A class is a range of `order`, so the partners of a row are a range with a gap."""
 
     order: np.ndarray  # (m,) row numbers, by class and then by number
@@ -239,7 +252,7 @@ class _Classes:
     size: np.ndarray  # (C,) number of rows of each class, possibly 0
 
     @classmethod
-    def of(cls, codes: np.ndarray) -> "_Classes":
+    def of(cls, codes: np.ndarray) -> "Classes":
         order = np.argsort(codes, kind="stable")[(codes < 0).sum() :]
         place = np.full(len(codes), -1)
         place[order] = np.arange(len(order))
@@ -298,19 +311,24 @@ class _Classes:
         return known[np.where(alone & (drawn >= np.searchsorted(known, own)), drawn + 1, drawn)]
 
 
+def check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**64:
+        raise LindaError(f"the seed is {seed}; it must be between 0 and 2⁶⁴ − 1")
+
+
 def _rounds(rows: np.ndarray, count: int, seed: int) -> np.ndarray:
     whole, rest = divmod(count, len(rows))
     chosen = np.random.default_rng([seed, count]).choice(len(rows), size=rest, replace=False)
     return np.concatenate([np.tile(rows, whole), rows[np.sort(chosen)]])
 
 
-def _random_words(seed: int, first: int, count: int) -> np.ndarray:
-    """Four random words per row (N, 4): row i uses block i of the generator."""
-    generator = np.random.Philox(key=seed, counter=[first, 0, 0, 0])
+def random_words(seed: int, first: int, count: int, stream: tuple[int, int] = (0, 0)) -> np.ndarray:
+    """Four random words per row (N, 4): row i uses block i of a stream of the generator."""
+    generator = np.random.Philox(key=seed, counter=[first, 0, *stream])
     return generator.random_raw(4 * count).reshape(count, 4)
 
 
-def _uniform(words: np.ndarray) -> np.ndarray:
+def uniform_numbers(words: np.ndarray) -> np.ndarray:
     """Random words as numbers in [0, 1), from their upper 53 bits."""
     return (words >> np.uint64(11)) * 2.0**-53
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linda import methods
+from linda.augmentation.balance import Balance, parse_balance
 from linda.augmentation.gates import Gates
 from linda.augmentation.labels import LabelName, LabelRule
 from linda.augmentation.plan import MOST_ROWS, PARTNERS
 from linda.errors import MOST_SEED, LindaError, checked_integer
 from linda.methods import AugmentationMethod
+from linda.methods.protection import Protected
 
 if TYPE_CHECKING:
     from linda.interpolation import Interpolator
@@ -33,18 +35,24 @@ class AugmentationSettings:
         pair: Second text column of a pair task.
         per_row: New rows per original row.
         total: New rows in total, instead of `per_row`.
+        balance: Fill up classes instead: True or "largest" (as many rows as the largest class), 200 (rows per class),
+            0.5 (share of the largest class), or {"rare": 300} (rows of some classes).
         partners: Which rows may be mixed with a row: any, same, different, stratified or nearest.
+        unlabelled: Unlabelled texts, or a file of them, that are the partners instead; labels must be predicted.
         ratio: Distribution of the mixing ratio: uniform, beta:0.4, a constant (0.5) or a range (0.2-0.8).
         seed: Seed of the plan and the texts.
         method: linda, eda, ssmba, backtranslation, or an `AugmentationMethod`.
         model: Folder of the method's model, or an `Interpolator`; None for the embedded model.
         engine: Engine that runs a LINDA model given by name: auto, int8 or torch.
         translate: The two models of backtranslation: to the other language, and back.
+        protect: Words of the parents that a new text must contain: "Paris,New York", a .txt file with one word per
+            line, "regex:PATTERN", or a list of those. EDA does not change them.
         raw_ratio: Mix by the ratio itself, without calibration, as in the paper.
         labels: How new rows are labelled: interpolated, sharpened, predicted, measured or hard.
         temperature: Temperature of sharpened labels.
         teacher: Classifier for predicted labels: a folder or an object with `predict_proba`; None to fine-tune one.
         encoder: Encoder that the teacher is fine-tuned from and that finds nearest partners.
+        multi_label: Rows have several labels: lists of class names, or vectors with one value from 0 to 1 per class.
         classes: All classes, if the data may not contain every one.
         weight: Training weight of new rows (originals: 1). A value other than 1 adds the column `weight`.
         gates: The filters for new texts.
@@ -64,18 +72,22 @@ class AugmentationSettings:
     pair: str | None = None
     per_row: int = 1
     total: int | None = None
+    balance: Balance | None = None
     partners: str = "same"
+    unlabelled: str | Path | Sequence[str] | None = None
     ratio: str = "uniform"
     seed: int = 0
     method: str | AugmentationMethod = "linda"
     model: "str | Path | Interpolator | None" = None
     engine: str = "auto"
     translate: tuple[str, str] | None = None
+    protect: str | Sequence[str] = ()
     raw_ratio: bool = False
     labels: str = "interpolated"
     temperature: float = 0.5
     teacher: Any = None
     encoder: str | Path | None = None
+    multi_label: bool = False
     classes: Sequence[LabelName] | None = None
     weight: float = 1.0
     gates: Gates = field(default_factory=Gates)
@@ -90,6 +102,15 @@ class AugmentationSettings:
         LabelRule(self.labels, self.temperature)  # checks both
         if self.partners not in PARTNERS:
             raise LindaError(f"unknown partners {self.partners!r}; choose from {', '.join(PARTNERS)}")
+        if self.balance is not None:
+            parse_balance(self.balance)  # checks it
+            if self.per_row != 1 or self.total is not None:
+                raise LindaError("balance determines the number of new rows; leave out per_row and total")
+        if self.multi_label:
+            self._check_multi_label()
+        if self.unlabelled is not None:
+            self._check_unlabelled()
+        _ = self.protected  # checks it
         if not 0 < self.weight < math.inf:
             raise LindaError(f"weight is {self.weight:g}; it must be above 0")
         if isinstance(self.method, type) or not isinstance(self.method, str | AugmentationMethod):
@@ -110,6 +131,24 @@ class AugmentationSettings:
             plain = [name.item() if isinstance(name, np.generic) else name for name in self.classes]
             object.__setattr__(self, "classes", plain)
 
+    def _check_multi_label(self) -> None:
+        if self.balance is not None:
+            raise LindaError("balance needs one label per row; it cannot be combined with multi_label")
+        if self.labels == "sharpened":
+            raise LindaError("sharpened labels are distributions; with multi_label, use interpolated or hard ones")
+        if self.labels == "predicted" and not hasattr(self.teacher, "predict_proba"):
+            raise LindaError("with multi_label, predicted labels need a teacher object with predict_proba (in Python)")
+
+    def _check_unlabelled(self) -> None:
+        if self.labels != "predicted":
+            raise LindaError(
+                "texts mixed with unlabelled ones need labels from a teacher (labels='predicted', --labels predicted)"
+            )
+        if not self.mixes:
+            raise LindaError(f"{self.method_name} does not mix texts, so it needs no unlabelled ones")
+        if self.pair is not None or self.balance is not None:
+            raise LindaError("unlabelled texts cannot be combined with pair or balance")
+
     @property
     def text_columns(self) -> list[str]:
         return [self.text] if self.pair is None else [self.text, self.pair]
@@ -124,6 +163,10 @@ class AugmentationSettings:
         return (methods.find(self.method) if isinstance(self.method, str) else self.method).needs_partner
 
     @cached_property
+    def protected(self) -> Protected:
+        return Protected.parse(self.protect)
+
+    @cached_property
     def engine_name(self) -> str | None:
         """The engine that runs the method's LINDA model; None if there is no such model or the caller loaded it."""
         return methods.find(self.method).engine_for(self.model, self.engine) if isinstance(self.method, str) else None
@@ -135,7 +178,8 @@ class AugmentationSettings:
         ratio = {"raw": self.raw_ratio} if self.method == "linda" else {}
         engine = {} if self.engine == "auto" else {"engine": self.engine}
         translate = {} if self.translate is None else dict(zip(("there", "back"), self.translate, strict=True))
-        return methods.load(self.method, **model, **ratio, **engine, **translate)
+        protected = {"protected": self.protected} if self.method == "eda" else {}
+        return methods.load(self.method, **model, **ratio, **engine, **translate, **protected)
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: `datasets.map` hashes and sends this state, and must not include a loaded model."""

@@ -39,11 +39,10 @@ class NewRow(NamedTuple):
 
 def new_columns(examples: Examples, rows: Sequence[NewRow], settings: AugmentationSettings) -> Columns:
     """The columns of new rows: texts, most likely label (of the same type as in the data) and record."""
-    names = examples.labels.names
     columns: Columns = {}
     for number, column in enumerate(examples.text_columns):
         columns[column] = [row.example[number] for row in rows]
-    columns[examples.label] = [names[int(np.argmax(row.label_probs))] for row in rows]
+    columns[examples.label] = [examples.labels.column_value(row.label_probs) for row in rows]
     for name in RECORD:
         columns[name] = [settings.method_name if name == "method" else getattr(row, name) for row in rows]
     return columns if settings.weight == 1 else columns | {name: [settings.weight] * len(rows) for name in WEIGHT}

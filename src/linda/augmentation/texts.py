@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import blake2b
 from multiprocessing import active_children, get_context, parent_process
@@ -20,6 +20,10 @@ from linda.augmentation.examples import Example
 from linda.augmentation.gates import Gates, Seen
 from linda.errors import LindaError
 from linda.methods import AugmentationMethod
+from linda.methods.protection import Protected
+
+# Counted like the name of a gate: protected words of the parents are missing.
+PROTECTED = "protected"
 
 
 @dataclass(frozen=True)
@@ -51,12 +55,14 @@ class Draft:
 class Writer:
     """Writes texts with a method and checks each with the gates, except for duplicates.
 
-    A rejected text is written again at most `retries` times, by `method.sampling` and with another seed.
+    A rejected text is written again at most `retries` times, by `method.sampling` and with another seed. So is a text
+    that lacks `protected` words of its parents.
     """
 
     method: AugmentationMethod
     gates: Gates
     retries: int
+    protected: Protected = field(default_factory=Protected)
 
     def __call__(self, requests: Sequence[TextRequest]) -> list[Draft]:
         """One draft per request."""
@@ -71,12 +77,21 @@ class Writer:
             for number, example in zip(waiting, self._write([current[n] for n in waiting]), strict=True):
                 request = current[number]
                 gate = self.gates.rejected_by(example, request.first, request.second, request.is_between)
+                if gate is None and not self._keeps_protected(example, request):
+                    gate = PROTECTED
                 if gate is None:
                     drafts[number] = Draft(example, request.attempt, stopped_by[number])
                 else:
                     stopped_by[number] += (gate,)
                     current[number] = replace(request, attempt=request.attempt + 1)
         return [drafts[number] for number in range(len(requests))]
+
+    def _keeps_protected(self, example: Example, request: TextRequest) -> bool:
+        if not self.protected:
+            return True
+        parents = [request.first] if request.second is None else [request.first, request.second]
+        columns = zip(example, *parents, strict=True)
+        return all(self.protected.are_kept(text, sources) for text, *sources in columns)
 
     def _write(self, requests: Sequence[TextRequest]) -> list[Example]:
         """One call to the method for all first attempts, and one for all retries."""

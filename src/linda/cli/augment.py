@@ -22,9 +22,9 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
 GROUPS = {
     "Input and output": ("output", "text", "label", "pair", "skip_empty", "only_new", "input_format", "output_format"),
-    "Plan": ("per_row", "total", "partners", "ratio", "seed", "plan_file", "save_plan"),
-    "Texts": ("method", "model", "translate", "engine", "raw_ratio", "keep", "retries"),
-    "Labels": ("labels", "temperature", "teacher", "encoder", "weight"),
+    "Plan": ("per_row", "total", "balance", "partners", "unlabelled", "ratio", "seed", "plan_file", "save_plan"),
+    "Texts": ("method", "model", "translate", "engine", "raw_ratio", "protect", "keep", "retries"),
+    "Labels": ("multi_label", "labels", "temperature", "teacher", "encoder", "weight"),
     "Execution": ("resume", "restart", "batch_size", "workers"),
 }
 
@@ -36,6 +36,16 @@ Examples:
     linda augment rte.jsonl --output new.jsonl --text premise --pair hypothesis --per-row 4 --only-new
 """
 
+BALANCE_HELP = (
+    "Fill up classes, instead of --per-row: without a value, to the size of the largest; to so many rows (200); to a "
+    "share of the largest (0.5); or only some classes (rare=300,other=100). Give it after IN."
+)
+PROTECT_HELP = (
+    "Words of the parents that a new text must contain: separated by commas, one per line of a .txt file, or a regular "
+    "expression. Can be repeated."
+)
+MULTI_LABEL_HELP = "Rows have several labels: lists of class names, or of one value from 0 to 1 per class."
+UNLABELLED_HELP = "Mix rows with these unlabelled texts (.txt, or a table); needs --labels predicted."
 RATIO_HELP = "Distribution of the mixing ratio: uniform, beta:0.4, a constant (0.5) or a range (0.2-0.8)."
 MODEL_HELP = "LINDA model; for ssmba, also a masked language model.  [default: the embedded model]"
 ENCODER_HELP = "Encoder of the fine-tuned teacher and of nearest partners.  [default: all-MiniLM-L6-v2]"
@@ -52,8 +62,10 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 @click.option("--pair", metavar="COLUMN", help="Second text column of a pair task.")
 @click.option("--per-row", default=1, type=click.IntRange(1, 10**8), help="New rows per original row.")
 @click.option("--total", type=click.IntRange(1, 10**8), help="New rows in total, instead of --per-row.")
+@click.option("--balance", metavar="[ROWS|SHARE|CLASS=ROWS,…]", is_flag=False, flag_value="largest", help=BALANCE_HELP)
 @click.option("--only-new", is_flag=True, help="Write the new rows without the originals.")
 @click.option("--partners", default="same", type=click.Choice(PARTNERS), help="Which rows may be mixed with a row.")
+@click.option("--unlabelled", metavar="FILE", type=FILE, help=UNLABELLED_HELP)
 @click.option("--weight", default=1.0, help=WEIGHT_HELP)
 @click.option("--ratio", default="uniform", help=RATIO_HELP)
 @click.option("--raw-ratio", is_flag=True, help="Mix by the ratio itself, without calibration, as in the paper.")
@@ -62,6 +74,7 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 @click.option(
     "--save-plan", metavar="FILE", type=FILE, help="Write the plan to a .csv or .jsonl file; - prints its first rows."
 )
+@click.option("--multi-label", is_flag=True, help=MULTI_LABEL_HELP)
 @click.option("--labels", default="interpolated", type=click.Choice(LABELS), help="How new rows are labelled.")
 @click.option("--temperature", default=0.5, help="Temperature of sharpened labels; 1 keeps them as they are.")
 @click.option(
@@ -72,6 +85,7 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 @click.option("--model", metavar="FOLDER", type=FILE, help=MODEL_HELP)
 @translate_option
 @engine_option
+@click.option("--protect", metavar="WORDS|FILE|regex:…", multiple=True, help=PROTECT_HELP)
 @click.option("--keep", multiple=True, type=click.Choice(GATES), help="Disable this filter. Can be repeated.")
 @click.option("--retries", default=2, type=click.IntRange(0, 1000), help="Attempts to replace a rejected text.")
 @click.option("--skip-empty", is_flag=True, help="Leave out rows without text instead of stopping.")
@@ -122,8 +136,10 @@ def command(
     augmenter = Augmenter(gates=gates, progress=True, **settings)
     plan = None if plan_file is None else Plan.read(plan_file)
     if save_plan is not None:
-        plan = _drawn_plan(augmenter, source, input_format) if plan is None else plan
-        _save(plan, save_plan)
+        drawn = _drawn_plan(augmenter, source, input_format) if plan is None else plan
+        _save(drawn, save_plan)
+        # A balanced plan is drawn again with the output, because it is extended if texts are rejected.
+        plan = plan if augmenter.balance is not None else drawn
     if output is None:
         return
     try:
@@ -148,11 +164,13 @@ def command(
 def _check_needed(context: click.Context) -> None:
     """An option without effect is an error: the user expects one."""
     given = context.params
-    of_plan = ("per_row", "total", "partners", "ratio")
+    of_plan = ("per_row", "total", "balance", "partners", "ratio")
     of_mixing = ("partners", "ratio", "raw_ratio")
     has_teacher = given["labels"] == "predicted" and given["teacher"] is None
     for idle, names, reason in (
         (given["plan_file"] is not None, of_plan, "--plan already determines it"),
+        (given["unlabelled"] is not None, ("partners",), "with --unlabelled, partners are unlabelled texts"),
+        (given["balance"] is not None, ("per_row", "total"), "--balance determines the number of new rows"),
         (given["method"] in _CHANGE_ONE, of_mixing, f"{given['method']} does not mix texts"),
         (given["method"] in ("eda", "backtranslation"), ("model", "engine"), f"{given['method']} uses no such model"),
         (given["labels"] != "predicted", ("teacher",), "only --labels predicted uses it"),
@@ -177,14 +195,14 @@ def _check_plan_file(file: str, source: str, output: str | None) -> None:
 
 def _drawn_plan(augmenter: Any, source: str, input_format: str | None) -> Any:
     from linda.augmentation.file_pipeline import examples_of, input_on_disk, spooled
-    from linda.augmentation.pipeline import draw_plan
+    from linda.augmentation.planning import planned_rows
     from linda.files.tables import find_format
 
     if source == "-":
         raise LindaError("--save-plan needs to read the input twice, so it cannot be a pipe; give a file")
     with tempfile.TemporaryDirectory() as folder, input_on_disk(source) as path:
         spool = spooled(augmenter, path, find_format(source, input_format), Path(folder) / "input.arrow")
-        return draw_plan(examples_of(augmenter, spool, source), augmenter)
+        return planned_rows(examples_of(augmenter, spool, source), augmenter)[0]
 
 
 def _save(plan: Any, file: str) -> None:

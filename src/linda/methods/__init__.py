@@ -9,7 +9,8 @@ ssmba            mask words and sample replacements
 backtranslation  translate to another language and back
 crossover        join parts of two texts, cut anywhere or where a trigram model finds the best seam
 
-`rewriting` runs an encoder-decoder on single texts, for SSMBA and back-translation.
+`rewriting` runs an encoder-decoder on single texts, for SSMBA and back-translation. `protection` finds words that a
+new text must keep.
 
 The text of a row depends on its own inputs and its own seed, never on the other rows of the call. So a plan can be cut
 into batches, distributed over workers or resumed at any row, with the same result.

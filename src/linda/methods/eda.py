@@ -11,23 +11,28 @@ from random import Random
 from linda.errors import LindaError
 from linda.measures import FUNCTION_WORDS
 from linda.methods import AugmentationMethod
+from linda.methods.protection import Protected
 from linda.methods.synonyms import synonyms
 
-_WORD = re.compile(r"(\w+(?:['’-]\w+)*)")
+_WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 _Change = Callable[[list[str], list[str], Random], None]  # words and gaps, changed in place
 
 
 class Eda(AugmentationMethod):
-    """share: fraction of the words that an edit changes (at least one); for deletions, the probability per word."""
+    """share: fraction of the words that an edit changes (at least one); for deletions, the probability per word.
+
+    protected: words that no edit touches.
+    """
 
     name = "eda"
     needs_partner = False
 
-    def __init__(self, share: float = 0.1) -> None:
+    def __init__(self, share: float = 0.1, protected: Protected | None = None) -> None:
         if not 0 < share <= 1:
             raise LindaError(f"the share of words that EDA changes is {share}; it must be above 0 and at most 1")
         self.share = share
+        self.protected = protected or Protected()
         self._changes: list[_Change] = [self._replace, self._insert, self._swap, self._delete]
 
     def texts(
@@ -43,17 +48,29 @@ class Eda(AugmentationMethod):
 
     def _changed(self, text: str, random: Random) -> str:
         """Apply a random edit; if it changes nothing, the next. Some texts cannot be changed by any."""
-        parts = _WORD.split(text)  # gap, word, gap, word … gap
-        if len(parts) == 1:
+        all_words, all_gaps = self._split(text)
+        if not all_words:
             return text
         first = int(4 * random.random())
         for number in range(first, first + 4):
-            words, gaps = parts[1::2], parts[::2]  # gaps[i] precedes words[i]; the last gap follows all words
+            words, gaps = list(all_words), list(all_gaps)
             self._changes[number % 4](words, gaps, random)
             changed = _joined(words, gaps)
             if changed != text:
                 return changed
         return text
+
+    def _split(self, text: str) -> tuple[list[str], list[str]]:
+        """The words that may change, and the gaps: gaps[i] precedes words[i], the last gap follows all words."""
+        spans = self.protected.spans(text)
+        words, gaps, end = [], [], 0
+        for match in _WORD.finditer(text):
+            if any(match.start() < stop and start < match.end() for start, stop in spans):
+                continue
+            words.append(match.group())
+            gaps.append(text[end : match.start()])
+            end = match.end()
+        return words, [*gaps, text[end:]]
 
     def _count(self, words: list[str]) -> int:
         return max(1, int(self.share * len(words)))
@@ -105,12 +122,17 @@ class Eda(AugmentationMethod):
 
 
 def _closed(gaps: list[str], place: int) -> str:
-    """Merge the two gaps around a deleted word: keep punctuation, drop double spaces and what followed a first word."""
+    """Merge the two gaps around a deleted word: keep punctuation, drop double spaces and what followed a first word.
+
+    A gap may contain protected words. They are kept.
+    """
     before, after = gaps[place], gaps[place + 1]
-    if place == 0 and len(gaps) > 2:
+    if place == 0 and not before and _WORD.search(after):
+        return after.lstrip()
+    if place == 0 and len(gaps) > 2 and not _WORD.search(after):
         return before
     if not after.strip():
-        return before
+        return before if after else before.rstrip()  # no space at the end of the text
     return before.rstrip() + after if before.strip() else after
 
 

@@ -1,9 +1,10 @@
-"""The examples run as they stand, on a file that `linda augment` wrote."""
+"""The examples run as they stand, on small data."""
 
 import runpy
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from linda.augmentation import Augmenter
@@ -45,3 +46,14 @@ def test_transformers_trainer(
 
 def test_scikit_learn(bigger: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert float(run("soft_labels_sklearn.py", [str(bigger)], monkeypatch, capsys).split()[-1]) == 1.0
+
+
+def test_imbalanced_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the embedded model."""
+    common = [f"The {first} film was a {second} one." for first in WORDS[:6] for second in WORDS[6:9]]
+    rare = [f"Who wrote the {first} book?" for first in WORDS[:6]]
+    frame = pd.DataFrame({"text": common + rare, "label": ["film"] * len(common) + ["book"] * len(rare)})
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    lines = run("imbalanced_classes.py", [str(tmp_path / "train.csv"), "2"], monkeypatch, capsys).splitlines()
+    assert [line[:14].strip() for line in lines] == ["none", "class weights", "oversampling", "LINDA"]
+    assert all(float(line.split()[-1]) == 1.0 for line in lines)  # one word decides

@@ -1,0 +1,93 @@
+"""Words that a new text must keep.
+
+protected = Protected.parse(["Paris,New York", "regex:[0-9]+"])
+protected.spans("Paris has 2 airports")  # [(0, 5), (10, 11)]
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from linda.errors import LindaError
+from linda.files.textio import open_text
+
+_REGEX = "regex:"
+_FILES = (".txt", ".txt.gz", ".txt.xz")
+
+
+@dataclass(frozen=True)
+class Protected:
+    """Words or phrases, matched as a whole and in any case, and regular expressions, matched as they are."""
+
+    words: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, given: str | Sequence[str]) -> "Protected":
+        """Read what the user gave: words separated by commas, files with one word per line, or `regex:PATTERN`.
+
+        Args:
+            given: One such text, or several.
+
+        Returns:
+            All of them together.
+
+        Raises:
+            LindaError: For a file that does not exist, or a pattern that does not compile.
+
+        Example:
+            Protected.parse(["names.txt", "Paris,New York", "regex:[0-9]+"])
+        """
+        texts = [given] if isinstance(given, str) else list(given)
+        patterns = [text.removeprefix(_REGEX) for text in texts if text.startswith(_REGEX)]
+        for pattern in patterns:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise LindaError(f"protect: {pattern!r} is not a regular expression: {error}") from None
+        words = [word for text in texts if not text.startswith(_REGEX) for word in _words_of(text)]
+        return cls(tuple(dict.fromkeys(words)), tuple(patterns))
+
+    def __bool__(self) -> bool:
+        return bool(self.words or self.patterns)
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Start and end of each protected part of a text, in order. Parts may overlap."""
+        matches = [match for pattern in self._compiled for match in pattern.finditer(text)]
+        return sorted(match.span() for match in matches if match.group())
+
+    def are_kept(self, new: str, parents: Iterable[str]) -> bool:
+        """Whether everything protected in the parents is in the new text."""
+        return all(self._found(parent) <= self._found(new) for parent in parents)
+
+    def _found(self, text: str) -> set[str]:
+        return {text[start:end].casefold() for start, end in self.spans(text)}
+
+    @cached_property
+    def _compiled(self) -> list[re.Pattern[str]]:
+        compiled = [re.compile(pattern) for pattern in self.patterns]
+        if self.words:
+            longest_first = sorted(self.words, key=len, reverse=True)  # "New York City" before "New York"
+            any_word = "|".join(re.escape(word) for word in longest_first)
+            compiled.append(re.compile(rf"(?<!\w)(?:{any_word})(?!\w)", re.IGNORECASE))
+        return compiled
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except OSError:  # a long list of words is no file name
+        return False
+
+
+def _words_of(text: str) -> list[str]:
+    if text.endswith(_FILES) or _is_file(text):
+        with open_text(text) as lines:
+            words = [line.strip() for line in lines if line.strip()]
+    else:
+        words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise LindaError(f"protect: there are no words in {text!r}; give words, a file of words, or {_REGEX}PATTERN")
+    return words
