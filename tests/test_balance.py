@@ -248,7 +248,7 @@ def test_balanced_data_stays_as_it_is() -> None:
         ({"per_row": 2}, "leave out per_row and total"),
         ({"total": 9}, "leave out per_row and total"),
         ({"plan": Plan.of([PlanRow(0, 1, 0.5, 1)])}, "leave out the plan or balance"),
-        ({"seed": -1}, "the seed is -1"),
+        ({"seed": -1}, "seed is -1"),
     ],
 )
 def test_what_balance_cannot_be_combined_with(settings: dict[str, Any], message: str) -> None:

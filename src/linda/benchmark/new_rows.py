@@ -5,7 +5,6 @@ This module is the only place where the benchmark calls `linda.augmentation` to 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from linda.augmentation import Augmenter
+from linda.augmentation.balance import LARGEST
 from linda.augmentation.gates import Gates
 from linda.augmentation.labels import LabelName
-from linda.augmentation.pipeline import check_rows, draw_plan
+from linda.augmentation.pipeline import check_rows
 from linda.augmentation.plan import Plan
+from linda.augmentation.planning import planned_rows
 from linda.augmentation.tables import as_table
 from linda.benchmark.models import Models, load_method
 from linda.benchmark.recipes import OVERSAMPLE, PSEUDO_LABEL, UNLABELLED, Policy, Recipe
@@ -111,10 +112,12 @@ def _augmented(
     seed: int,
 ) -> NewRows:
     policy = recipe.policy
+    balances = policy.balance and not recipe.uses_unlabelled  # unlabelled partners need a plan of their own
     augmenter = Augmenter(
         pair=None if rows.pairs is None else "pair",
         method=load_method(str(recipe.source), sources.models, policy.raw_ratio),
-        per_row=policy.per_row,
+        per_row=1 if balances else policy.per_row,
+        balance=LARGEST if balances else None,
         partners="any" if policy.partners == UNLABELLED else policy.partners,
         ratio=policy.ratio,
         labels=policy.labels,
@@ -130,9 +133,11 @@ def _augmented(
     data: dict[str, list[Any]] = {"text": rows.texts, "label": rows.labels}
     if rows.pairs is not None:
         data["pair"] = rows.pairs
-    plan = balanced_plan(augmenter, data, class_codes(rows.labels, classes)) if policy.balance else None
+    plan = None
     if recipe.uses_unlabelled:
         assert teacher is not None
+        planner = replace(augmenter, per_row=1, balance=LARGEST) if policy.balance else augmenter
+        plan, _ = planned_rows(check_rows(as_table(data), planner), planner)
         data, plan = _with_unlabelled(augmenter, data, plan, classes, sources.unlabelled, teacher)
     made = augmenter.augment(data, plan)
     pairs = None if rows.pairs is None else [row["pair"] for row in made]
@@ -144,33 +149,15 @@ def _augmented(
     return NewRows([row["text"] for row in made], pairs, labels, policy.weight, parents)
 
 
-def balanced_plan(augmenter: Augmenter, data: dict[str, list[Any]], codes: np.ndarray) -> Plan:
-    """A plan that fills every class up to the largest: new rows go round the rows of a class evenly.
-
-    A class whose rows find no partner (a single row, with partners of the same label) stays as it is.
-    """
-    counts = np.bincount(codes)
-    missing = counts.max() - counts
-    rounds = math.ceil((missing / np.maximum(counts, 1)).max())
-    if rounds == 0:
-        return Plan.of([])
-    plan = draw_plan(check_rows(as_table(data), augmenter), replace(augmenter, per_row=rounds))
-    planned = codes[plan.row]
-    chosen = np.sort(np.concatenate([np.flatnonzero(planned == code)[:count] for code, count in enumerate(missing)]))
-    return Plan(plan.row[chosen], plan.partner[chosen], plan.alpha[chosen], plan.seed[chosen])
-
-
 def _with_unlabelled(
     augmenter: Augmenter,
     data: dict[str, list[Any]],
-    plan: Plan | None,
+    plan: Plan,
     classes: list[LabelName],
     unlabelled: Sequence[str],
     teacher: Student,
 ) -> tuple[dict[str, list[Any]], Plan]:
     """The training rows followed by unlabelled ones with the teacher's labels, and a plan with those as partners."""
-    if plan is None:
-        plan = draw_plan(check_rows(as_table(data), augmenter), augmenter)
     random = np.random.default_rng([augmenter.seed, _PARTNERS])
     drawn = random.integers(len(unlabelled), size=len(plan))
     used, place = np.unique(drawn, return_inverse=True)

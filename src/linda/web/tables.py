@@ -14,8 +14,9 @@ from linda import methods
 from linda.augmentation import Augmenter
 from linda.augmentation.file_pipeline import augment_file, examples_of, spooled
 from linda.augmentation.gates import Gates
-from linda.augmentation.pipeline import RunSummary, draw_plan
 from linda.augmentation.plan import Plan
+from linda.augmentation.planning import planned_rows
+from linda.augmentation.summary import RunSummary
 from linda.errors import LindaError
 from linda.files.tables import column_values, find_format, read_table
 from linda.web.interpolation import SharedInterpolator
@@ -235,7 +236,7 @@ def _plan(table: TableFile, augmenter: Augmenter, folder: Path) -> Plan:
     spool = folder / "plan.arrow"
     try:
         rows = spooled(augmenter, table.path, table.file_format, spool, table.name)
-        return draw_plan(examples_of(augmenter, rows, table.name), augmenter)
+        return planned_rows(examples_of(augmenter, rows, table.name), augmenter)[0]
     finally:
         spool.unlink(missing_ok=True)
 
