@@ -154,7 +154,7 @@ def assert_one_line(result: Result, words: str) -> None:
         ([A, B, "--output", "no/such/folder.jsonl"], "does not exist"),
         ([A, B, "--output", "mixed.csv"], "would hold JSON lines; let its name end in .jsonl"),
         (["--pairs", "p.jsonl", "--output", "./p.jsonl"], "are the same file"),
-        ([A, B, "--seed", "-1"], "'--seed': -1"),
+        ([A, B, "--seed", "-1"], "seed is -1; it must be a whole number"),
         ([A, B, "--batch-tokens", "0"], "'--batch-tokens': 0"),
         ([A, B, "--device", "abacus"], "device 'abacus'"),
     ],

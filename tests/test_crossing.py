@@ -222,7 +222,7 @@ class TestSampling:
         assert tuple(five) not in others
 
     def test_a_low_temperature_draws_the_best_in_order(self, model: LindaModel) -> None:
-        assert self.drawn(model, n=4, temperature=1e-6) == self.best(model, 4)
+        assert self.drawn(model, n=4, temperature=0.001) == self.best(model, 4)
 
     def test_a_high_temperature_draws_more_varied_texts(self, model: LindaModel) -> None:
         varied = [{self.drawn(model, seed, n=1, temperature=t)[0] for seed in range(40)} for t in (0.2, 100.0)]
@@ -234,8 +234,8 @@ class TestSampling:
 
     def test_top_p(self, model: LindaModel) -> None:
         """All are about as likely at so high a temperature: a quarter of 48 is 12 of them."""
-        some = {text for seed in range(20) for text in self.drawn(model, seed, n=20, top_p=0.25, temperature=1e6)}
-        count = len(self.drawn(model, n=48, temperature=1e6))
+        some = {text for seed in range(20) for text in self.drawn(model, seed, n=20, top_p=0.25, temperature=1000.0)}
+        count = len(self.drawn(model, n=48, temperature=1000.0))
         assert some == {*self.best(model, math.ceil(count / 4))}
         assert self.drawn(model, n=9, top_p=1e-9) == self.best(model, 1)
 

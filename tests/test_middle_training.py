@@ -20,7 +20,7 @@ from linda.model import LindaModel
 from linda.training import TrainingSettings, resumed_settings, train
 from linda.training import loop as loop_module
 from linda.training.corpus import Corpus
-from linda.training.loop import _minibatches, _split_middles, middle_sampler
+from linda.training.loop import _Data, _minibatches, _split_middles, middle_sampler
 from linda.training.middle_batches import MiddleBatch, MiddlePair, MiddleSampler, read_middles, shard_files
 from linda.training.validation import validate_middles
 
@@ -229,10 +229,10 @@ def test_minibatches_of_both_kinds_are_strewn_evenly(
     settings: TrainingSettings, corpus: str, tiny_model: LindaModel, share: float
 ) -> None:
     settings = dataclasses.replace(settings, pair_share=share, corpus=(corpus,))
-    files = shard_files(settings.middles)
+    data = _Data(Corpus.parse([corpus]), [], shard_files(settings.middles), [])
 
     def kinds(first_step: int, count: int) -> list[bool]:
-        stream = _minibatches(tiny_model, Corpus.parse([corpus]), files, settings, first_step, _OneProcess())
+        stream = _minibatches(tiny_model, data, settings, first_step, _OneProcess())
         return [not isinstance(next(stream), MiddleBatch) for _ in range(count)]
 
     whole = kinds(0, 60)
@@ -245,10 +245,8 @@ def test_pairs_and_middles_go_on_where_they_were(
     settings: TrainingSettings, corpus: str, tiny_model: LindaModel
 ) -> None:
     settings = dataclasses.replace(settings, pair_share=0.4, corpus=(corpus,))
-    files = shard_files(settings.middles)
-    whole, later = (
-        _minibatches(tiny_model, Corpus.parse([corpus]), files, settings, step, _OneProcess()) for step in (0, 9)
-    )
+    data = _Data(Corpus.parse([corpus]), [], shard_files(settings.middles), [])
+    whole, later = (_minibatches(tiny_model, data, settings, step, _OneProcess()) for step in (0, 9))
     for _ in range(9):
         next(whole)
     for _ in range(12):
@@ -353,7 +351,6 @@ class TestCommandLine:
             (["--middles", "MIDDLES", "--base", "BASE", "--pair-share", "1.5"], "pair_share is 1.5"),
             (["--middles", "MIDDLES", "--base", "BASE", "--ends", "-1"], "ends is -1"),
             (["--middles", "MIDDLES", "--base", "BASE", "--pairs", "500"], "too few middles: 500"),
-            (["--middles", "MIDDLES"], "--base"),
             (["--middles", "MIDDLES", "--resume"], "middles"),
         ],
     )

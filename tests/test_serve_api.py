@@ -183,7 +183,7 @@ def test_what_is_no_json_is_422(server: Serving) -> None:
 
 def test_extreme_settings_are_no_server_errors(server: Serving) -> None:
     for settings in ({"temperature": 1e-300}, {"temperature": 1e300, "top_p": 1e-300}, {"top_k": 10**8}):
-        assert server.interpolate(sample=True, **settings).status_code == 200
+        assert server.interpolate(sample=True, **settings).status_code in (200, 422)
 
 
 def test_unknown_addresses_are_404_in_json(server: Serving) -> None:
@@ -249,8 +249,8 @@ def test_augment_is_that_of_python(server: Serving, settings: dict) -> None:
     [
         ({"data": DATA, "text": "nothing"}, "nothing"),
         ({"data": DATA, "partners": "all"}, "partners is 'all'"),
-        ({"data": DATA, "ratio": "half"}, "'half' is no ratio"),
-        ({"data": DATA, "weight": 0}, "weight of new rows is 0"),
+        ({"data": DATA, "ratio": "half"}, "'half' is not a ratio"),
+        ({"data": DATA, "weight": 0}, "weight is 0; it must be above 0"),
         ({"data": {**DATA, "label": ["x"]}}, "different lengths"),
         ({"data": DATA, "per_row": 1000}, "6,006 rows are more than 2,000"),
         ({"data": {**DATA, "text": ["x" * 2001] * 6}}, "2,001 characters"),

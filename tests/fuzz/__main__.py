@@ -82,10 +82,9 @@ def _import_everything() -> None:
 
     for name in _COMMANDS:
         main.get_command(None, name)  # type: ignore[arg-type]
-    import linda.benchmark.report
-    import linda.benchmark.run
-
     import linda.augmentation
+    import linda.benchmark.grid
+    import linda.benchmark.reporting.report
     import linda.classifier
     import linda.inspection
     import linda.training

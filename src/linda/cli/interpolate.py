@@ -35,7 +35,7 @@ Mixed = tuple[PairRow, float, str]  # the pair, the ratio asked for, the text
 @click.option("--output", type=FILE, metavar="FILE", help="Write JSON lines to FILE; it appears when it is whole.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines with a, b, alpha and text.")
 @click.option(
-    "--n", default=1, show_default=True, help="Candidates for each pair and ratio, the best first (at most 1,024)."
+    "--n", default=1, show_default=True, help="Candidates for each pair and ratio, the best first (at most 10,000)."
 )
 @click.option("--raw", is_flag=True, help="Mix by the ratio itself, uncalibrated, as in the paper.")
 @click.option("--beams", default=4, show_default=True, help="Width of the beam search, up to 128; 1 is greedy.")

@@ -7,7 +7,7 @@ import click
 from click.core import ParameterSource
 
 from linda.engines import NAMES
-from linda.errors import MOST_SEED, LindaError
+from linda.errors import MOST_SEED, LindaError, checked_integer
 from linda.files.paths import checked_path
 
 
@@ -26,7 +26,18 @@ class _UsablePath(click.Path):
 FILE = _UsablePath()
 PATH = _UsablePath(path_type=Path)
 PAIRS = click.IntRange(1, 1_000_000)
-SEED = click.IntRange(0, MOST_SEED)
+
+
+class _Seed(click.ParamType):
+    """A seed, refused in the words that Python and the server use too."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        return checked_integer(click.INT.convert(value, param, ctx), "seed", 0, MOST_SEED)
+
+
+SEED = _Seed()
 
 engine_option = click.option(
     "--engine",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Every beam and every candidate is a text that is computed beside the others.
 MOST_BEAMS = 128
-MOST_CANDIDATES = 1024
+MOST_CANDIDATES = 10_000
 _MOST_TOKENS = 10**6
 
 _FRAME_SETTINGS = (

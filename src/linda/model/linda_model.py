@@ -42,8 +42,6 @@ class LindaModel(nn.Module):
 
     def __init__(self, config: LindaConfig, seq2seq: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         super().__init__()
-        if tokenizer.pad_token_id is None:
-            raise LindaError("the tokenizer has no token for padding; set pad_token in its tokenizer_config.json")
         self.config = config
         self.seq2seq = seq2seq
         self.tokenizer = tokenizer
@@ -67,6 +65,7 @@ class LindaModel(nn.Module):
         failure = f"{base} cannot be loaded as a base"
         # Half precision would not learn.
         seq2seq, tokenizer = load_pretrained(SEQ2SEQ, base, failure, quiet=False, dtype=torch.float32)
+        _check_padding(tokenizer)
         mask_token = _ensure_mask_token(tokenizer, seq2seq)
         described = seq2seq.config.to_dict()
         described.pop("_name_or_path", None)  # where the base lay is nobody's business
@@ -79,7 +78,9 @@ class LindaModel(nn.Module):
         """A trained LINDA model: a folder written by `save_pretrained`, or the name of one on the hub."""
         folder = checkpoint.local_folder(path)
         config = checkpoint.load_config(folder)
-        model = cls(config, checkpoint.load_seq2seq(folder, config), checkpoint.load_tokenizer(folder))
+        tokenizer = checkpoint.load_tokenizer(folder)
+        _check_padding(tokenizer)
+        model = cls(config, checkpoint.load_seq2seq(folder, config), tokenizer)
         model.converter = checkpoint.load_converter(folder)
         model.attention_mixing = checkpoint.load_attention_mixing(folder, config)
         return model.to(device=device, dtype=dtype).eval()
@@ -272,6 +273,11 @@ def as_encoder_output(states: Tensor) -> Any:
     from transformers.modeling_outputs import BaseModelOutput
 
     return BaseModelOutput(last_hidden_state=states)  # type: ignore[arg-type]  # its FloatTensor is any Tensor
+
+
+def _check_padding(tokenizer: Any) -> None:
+    if tokenizer.pad_token_id is None:
+        raise LindaError("the tokenizer has no token for padding; set pad_token in its tokenizer_config.json")
 
 
 def _ensure_mask_token(tokenizer: Any, seq2seq: Any) -> str:

@@ -109,7 +109,8 @@ def train(
     model.eval()
     if is_main:
         model.save_pretrained(output)
-        if calibration and len(set(held_out)) >= 2:
+        # Crossovers have the share that is asked for: there is nothing to calibrate.
+        if calibration and model.config.mixing == "states" and len(set(held_out)) >= 2:
             pairs = draw_pairs(held_out, len(held_out) // 2, settings.seed)
             calibrate(Interpolator.of(model, engine), output, pairs, progress=sys.stderr.isatty())
     accelerator.wait_for_everyone()
@@ -306,7 +307,7 @@ def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
     run = RunFolder(output)
     stored = run.settings()
     try:
-        lists = {name: tuple(stored.get(name, ())) for name in ("corpus", "middles")}
+        lists = {"corpus": tuple(stored["corpus"]), "middles": tuple(stored.get("middles", ()))}
         settings = TrainingSettings(**stored | lists)
     except (KeyError, TypeError, LindaError) as error:
         raise LindaError(f"{run.settings_file} is damaged ({reason(error)}); begin the run anew") from error
