@@ -103,6 +103,9 @@ def command(
     from linda.training import PRESETS, resumed_settings, train
 
     asked = {name: value for name, value in given.items() if value is not None}
+    for name in ("base", "validation"):
+        if asked.get(name) == "":
+            raise LindaError(f"--{name} is empty; give a name, or leave the option out")
     if middles:
         asked.setdefault("mixing", "attention")
     if resume:
