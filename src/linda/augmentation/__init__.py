@@ -10,7 +10,10 @@ gates          which new texts are kept
 labels         labels of originals and new rows, as distributions; `teacher` predicts them
 tables         originals and new rows as one table: lists, pandas, `datasets`, Arrow
 pipeline       all steps together, and `Augmenter` for data in memory
-file_pipeline  the same for files, streamed; the `journal` makes runs resumable
+blocks         a table as a sequence of blocks, and the plan of a block
+parts          the folder of a run: a manifest, and the finished part of each block; a `journal` of unfinished ones
+block_pipeline all steps for one block: block in, part out
+file_pipeline  all steps for files: `preparation`, blocks, one output
 """
 
 from linda.augmentation.pipeline import Augmenter, augment

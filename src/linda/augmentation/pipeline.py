@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -82,7 +82,8 @@ class Augmenter(AugmentationSettings):
         start = time.monotonic()
         rows, tally = self._new_rows(examples, draw_plan(examples, self) if plan is None else plan)
         if self.progress:
-            print(RunSummary(examples, tally, time.monotonic() - start, self.engine_name), file=sys.stderr)
+            seconds = time.monotonic() - start
+            print(RunSummary.of(examples, tally, seconds, self.engine_name), file=sys.stderr)
         return joined(data, examples, new_columns(examples, rows, self), self.only_new)
 
     def __call__(self, batch: dict[str, list[Any]], indices: list[int] | None = None) -> dict[str, list[Any]]:
@@ -132,8 +133,23 @@ def _load_writer(settings: AugmentationSettings) -> Writer:
 # --- rows → plan ----------------------------------------------------------------------------------------------
 
 
-def check_rows(table: Table, settings: AugmentationSettings, classes: Sequence[LabelName] | None = None) -> Examples:
-    """The rows of a table, checked. `classes`: declared by the type of the table; `settings.classes` override them."""
+def check_rows(
+    table: Table, settings: AugmentationSettings, classes: Sequence[LabelName] | None = None, first_row: int = 0
+) -> Examples:
+    """The rows of a table, checked.
+
+    Args:
+        table: The rows.
+        settings: Name the columns.
+        classes: All classes that the type of the table declares. `settings.classes` override them.
+        first_row: Number of the first row in messages.
+
+    Returns:
+        The examples.
+
+    Example:
+        check_rows(ListTable({"text": ["a cat", "a dog"], "label": [0, 1]}), AugmentationSettings())
+    """
     return read_examples(
         table,
         settings.text,
@@ -142,18 +158,28 @@ def check_rows(table: Table, settings: AugmentationSettings, classes: Sequence[L
         skip_empty=settings.skip_empty,
         classes=classes if settings.classes is None else settings.classes,
         reserved=[*RECORD] if settings.weight == 1 else [*RECORD, *WEIGHT],
+        first_row=first_row,
     )
 
 
 def notes(examples: Examples, settings: AugmentationSettings, *, plan_is_given: bool) -> Iterator[str]:
     """What the user should know about these rows."""
     yield from examples.notes
-    counts = examples.labels.counts().values()
-    single = sum(count == 1 for count in counts)
+    if not plan_is_given:
+        yield from partner_notes([examples.labels.counts()], settings)
+
+
+def partner_notes(counts: Sequence[Mapping[LabelName, int]], settings: AugmentationSettings) -> Iterator[str]:
+    """How many rows have no partner. `counts`: rows of each class, for each block of a table."""
+    single = sum(count == 1 for block in counts for count in block.values())
     # If no class has two rows, drawing the plan raises an error.
-    can_draw = not plan_is_given and any(count > 1 for count in counts)
+    can_draw = any(count > 1 for block in counts for count in block.values())
     if single and can_draw and settings.mixes and settings.partners == "same":
-        yield f"{single:,} rows are the only ones with their label and get no new row; --partners any includes them"
+        block = "" if len(counts) == 1 else " in their block"
+        yield (
+            f"{single:,} rows are the only ones with their label{block} and get no new row; "
+            "--partners any includes them"
+        )
 
 
 def draw_plan(
@@ -209,6 +235,13 @@ class Tally:
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(*(getattr(self, name) + getattr(other, name) for name in vars(self)))
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Tally":
+        """From `vars` of a tally that was written as JSON."""
+        labels = Counter({int(code): count for code, count in values["labels"].items()})  # JSON keys are strings
+        counters = {name: Counter(values[name]) for name in ("stopped", "left_out")}
+        return cls(**{**values, **counters, "labels": labels})
 
 
 @dataclass(frozen=True)
@@ -317,21 +350,27 @@ def _labelled(
 class RunSummary:
     """Rows read, rows made, what each gate rejected, and the number of originals and new rows per label."""
 
-    examples: Examples
+    rows: int  # of the table
+    skipped: int  # of them, without text
+    counts: Mapping[LabelName, int]  # originals of each class
     tally: Tally
     seconds: float
     engine: str | None  # that ran the LINDA model, if there was one
 
+    @classmethod
+    def of(cls, examples: Examples, tally: Tally, seconds: float, engine: str | None) -> "RunSummary":
+        return cls(len(examples.table), examples.skipped, examples.labels.counts(), tally, seconds, engine)
+
     def __str__(self) -> str:
-        tally, rows_in = self.tally, len(self.examples.table)
+        tally = self.tally
         by = f" (engine {self.engine})" if self.engine else ""
-        lines = [f"{rows_in:,} rows in, {tally.made:,} made of {tally.planned:,} planned, {self.seconds:.0f} s{by}"]
-        if self.examples.skipped:
-            lines.append(f"  {self.examples.skipped:,} rows without text skipped")
+        lines = [f"{self.rows:,} rows in, {tally.made:,} made of {tally.planned:,} planned, {self.seconds:.0f} s{by}"]
+        if self.skipped:
+            lines.append(f"  {self.skipped:,} rows without text skipped")
         for gate in Gates.names():
             rejected, lost = tally.stopped[gate], tally.left_out[gate]
             lines.append(f"  {gate:<11}{rejected:>9,} rejected {rejected - lost:>9,} replaced {lost:>9,} left out")
-        counts = list(self.examples.labels.counts().items())
+        counts = list(self.counts.items())
         for number, (name, count) in enumerate(counts[:_LABELS_SHOWN]):
             lines.append(f"  label {name!s:<11}{count:>9,} originals {tally.labels[number]:>9,} new")
         if len(counts) > _LABELS_SHOWN:

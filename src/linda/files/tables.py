@@ -89,10 +89,14 @@ def _read_parquet(path: Path, name: str) -> tuple[pa.Schema, Iterator[pa.RecordB
         raise LindaError(f"{name} has no rows; give at least two")
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for batch in file.iter_batches(batch_size=BLOCK):
-            yield pa.RecordBatch.from_arrays(
-                [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)], schema=schema
-            )
+        try:
+            for batch in file.iter_batches(batch_size=BLOCK):
+                yield pa.RecordBatch.from_arrays(
+                    [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)],
+                    schema=schema,
+                )
+        except (pa.ArrowException, OSError) as error:
+            raise LindaError(f"{name} is damaged ({str(error).splitlines()[0]})") from error
 
     return schema, batches()
 

@@ -74,12 +74,17 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     part = target.with_name(target.name + ".part")
     try:
         yield part
-        _to_disk(part)  # else a power cut could leave the new name with nothing behind it
-        part.replace(target)
-        with suppress(OSError):  # not every file system knows how, and the file is there
-            _to_disk(target.parent)
+        move_into_place(part, target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def move_into_place(part: Path, target: Path) -> None:
+    """Give a complete file its final name. It survives a power cut when this returns."""
+    _to_disk(part)  # otherwise a power cut could leave the new name with nothing behind it
+    part.replace(target)
+    with suppress(OSError):  # not every file system can do this, and the file is there
+        _to_disk(target.parent)
 
 
 def _to_disk(path: Path) -> None:
