@@ -25,7 +25,7 @@ GROUPS = {
     "Texts": ("method", "model", "translate", "engine", "raw_ratio", "keep", "retries"),
     "Labels": ("labels", "temperature", "teacher", "encoder", "weight"),
     "Execution": ("resume", "restart", "batch_size", "workers"),
-    "Large tables": ("block_rows", "block_range", "join"),
+    "Large tables": ("block_rows", "block_range", "join", "on", "ray_address", "gpus_per_worker"),
 }
 
 EXAMPLES = """\b
@@ -78,6 +78,9 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 @click.option("--block-rows", default=BLOCK_ROWS, type=click.IntRange(1), help=BLOCK_ROWS_HELP)
 @click.option("--block-range", metavar="FIRST:STOP", help="Compute only these blocks, as 0:40; --join completes OUT.")
 @click.option("--join", is_flag=True, help="Check that all blocks are computed, and complete OUT.")
+@click.option("--on", default="local", type=click.Choice(["local", "ray"]), help="Compute on this machine or on Ray.")
+@click.option("--ray-address", help="Ray cluster: host:port, or auto.  [default: RAY_ADDRESS, or a new one here]")
+@click.option("--gpus-per-worker", default=0.0, type=click.FloatRange(0), help="GPUs of each worker on Ray.")
 @click.option("--input-format", type=click.Choice(FORMATS), help="Format of IN.  [default: by file name]")
 @click.option("--output-format", type=click.Choice(FORMATS), help="Format of OUT.  [default: by file name]")
 @click.pass_context
@@ -94,6 +97,9 @@ def command(
     block_rows: int,
     block_range: str | None,
     join: bool,
+    on: str,
+    ray_address: str | None,
+    gpus_per_worker: float,
     input_format: str | None,
     output_format: str | None,
     **settings: Any,
@@ -125,6 +131,12 @@ def command(
         _save(plan, save_plan)
     if output is None:
         return
+    executor = {}
+    if on == "ray":
+        from linda.augmentation.ray_executor import RayExecutor
+
+        workers = settings["workers"] if "workers" in asked_for(context) else None
+        executor = {"executor": RayExecutor.connect(ray_address, workers, gpus_per_worker)}
     try:
         summary = augment_file(
             augmenter,
@@ -138,6 +150,7 @@ def command(
             block_rows=block_rows,
             block_range=None if block_range is None else _parsed_range(block_range),
             join=join,
+            **executor,
             on_note=lambda note: click.echo(f"linda: {note}", err=True),
         )
     except KeyboardInterrupt:
@@ -158,6 +171,7 @@ def _check_needed(context: click.Context) -> None:
         (given["method"] in _CHANGE_ONE, of_mixing, f"{given['method']} does not mix texts"),
         (given["method"] in ("eda", "backtranslation"), ("model", "engine"), f"{given['method']} uses no such model"),
         (given["labels"] != "predicted", ("teacher",), "only --labels predicted uses it"),
+        (given["on"] != "ray", ("ray_address", "gpus_per_worker"), "only --on ray uses it"),
         (given["labels"] != "sharpened", ("temperature",), "only --labels sharpened uses it"),
         (
             not has_teacher and given["partners"] != "nearest",

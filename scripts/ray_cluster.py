@@ -1,0 +1,106 @@
+"""A real Ray cluster of three nodes on this machine: a head and two more raylets, with a CPU each."""
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+
+class RayCluster:
+    """Nodes are processes of ours; `ray stop` is never called, since it would stop other clusters, too."""
+
+    def __init__(self, temporary: Path) -> None:
+        self.address = f"127.0.0.1:{_free_port()}"
+        self.nodes: list[subprocess.Popen[bytes]] = []
+        self._temporary = temporary
+        # Whoever can connect to a cluster can run code on it: it has a token of its own and listens on this machine.
+        self.environment = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+
+    def start_head(self) -> None:
+        port = self.address.split(":")[1]
+        folders = ("--temp-dir", str(self._temporary), "--include-dashboard=false")
+        self._start("--head", "--port", port, *folders)
+
+    def start_node(self) -> None:
+        self._start("--address", self.address)
+
+    def _start(self, *arguments: str) -> None:
+        ray = Path(sys.executable).with_name("ray")
+        small = (
+            "--node-ip-address",
+            "127.0.0.1",
+            "--num-cpus",
+            "1",
+            "--num-gpus",
+            "0",
+            "--object-store-memory",
+            str(80 * 2**20),
+        )
+        command = [str(ray), "start", "--block", "--disable-usage-stats", *small, *arguments]
+        log = (self._temporary / f"node-{len(self.nodes)}.txt").open("wb")
+        # Workers must find the package and the modules of the tests, wherever this Python has them from.
+        environment = {**self.environment, "PYTHONPATH": os.pathsep.join(sys.path)}
+        self.nodes.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
+
+    def wait_for_raylets(self, count: int, seconds: float = 90) -> None:
+        end = time.monotonic() + seconds
+        while sum(self.raylet(node) is not None for node in self.nodes) < count or not self._accepts():
+            logs = [path.read_text() for path in self._temporary.glob("node-*.txt")]
+            assert all(node.poll() is None for node in self.nodes), logs
+            assert time.monotonic() < end, logs
+            time.sleep(0.2)
+
+    def raylet(self, node: "subprocess.Popen[bytes]") -> psutil.Process | None:
+        children = psutil.Process(node.pid).children(recursive=True) if node.poll() is None else []
+        return next((child for child in children if child.name() == "raylet"), None)
+
+    def kill_raylet(self) -> None:
+        """SIGKILL, to the raylet of the node that was started last."""
+        raylet = self.raylet(self.nodes[-1])
+        assert raylet is not None
+        raylet.kill()
+
+    def stop(self) -> None:
+        processes = [psutil.Process(node.pid) for node in self.nodes if node.poll() is None]
+        processes += [child for process in processes for child in process.children(recursive=True)]
+        for process in processes:
+            process.kill()
+        psutil.wait_procs(processes, timeout=30)
+        for node in self.nodes:
+            node.wait()
+
+    def _accepts(self) -> bool:
+        host, port = self.address.split(":")
+        with socket.socket() as attempt:
+            return attempt.connect_ex((host, int(port))) == 0
+
+
+@contextmanager
+def three_nodes() -> Iterator[RayCluster]:
+    temporary = Path(tempfile.mkdtemp(prefix="ray-"))  # not pytest's: sockets must have short names
+    cluster = RayCluster(temporary)
+    try:
+        cluster.start_head()
+        cluster.wait_for_raylets(1)
+        cluster.start_node()
+        cluster.start_node()
+        cluster.wait_for_raylets(3)
+        yield cluster
+    finally:
+        cluster.stop()
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
