@@ -54,9 +54,8 @@ class RayCluster:
     def wait_for_raylets(self, count: int, seconds: float = 90) -> None:
         end = time.monotonic() + seconds
         while sum(self.raylet(node) is not None for node in self.nodes) < count or not self._accepts():
-            logs = [path.read_text() for path in self._temporary.glob("node-*.txt")]
-            assert all(node.poll() is None for node in self.nodes), logs
-            assert time.monotonic() < end, logs
+            assert all(node.poll() is None for node in self.nodes), self._logs()
+            assert time.monotonic() < end, self._logs()
             time.sleep(0.2)
 
     def raylet(self, node: "subprocess.Popen[bytes]") -> psutil.Process | None:
@@ -66,7 +65,7 @@ class RayCluster:
     def kill_raylet(self) -> None:
         """SIGKILL, to the raylet of the node that was started last."""
         raylet = self.raylet(self.nodes[-1])
-        assert raylet is not None
+        assert raylet is not None, self._logs()
         raylet.kill()
 
     def stop(self) -> None:
@@ -77,6 +76,9 @@ class RayCluster:
         psutil.wait_procs(processes, timeout=30)
         for node in self.nodes:
             node.wait()
+
+    def _logs(self) -> list[str]:
+        return [path.read_text() for path in sorted(self._temporary.glob("node-*.txt"))]
 
     def _accepts(self) -> bool:
         host, port = self.address.split(":")
