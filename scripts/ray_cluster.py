@@ -22,41 +22,31 @@ class RayCluster:
         self.address = f"127.0.0.1:{_free_port()}"
         self.nodes: list[subprocess.Popen[bytes]] = []
         self._temporary = temporary
-        # Whoever can connect to a cluster can run code on it: it has a token of its own and listens on this machine.
+        # Whoever can connect to a cluster can run code on it, and Ray does not listen on this machine alone.
         self.environment = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
     def start_head(self) -> None:
         port = self.address.split(":")[1]
-        folders = ("--temp-dir", str(self._temporary), "--include-dashboard=false")
-        self._start("--head", "--port", port, *folders)
+        self._start("--head", "--port", port, "--temp-dir", str(self._temporary), "--include-dashboard=false")
 
     def start_node(self) -> None:
         self._start("--address", self.address)
 
-    def _start(self, *arguments: str) -> None:
+    def _start(self, *arguments: str, seconds: float = 90) -> None:
+        """Start a node and wait until it is registered: nodes that start at the same time may choose the same ports."""
         ray = Path(sys.executable).with_name("ray")
-        small = (
-            "--node-ip-address",
-            "127.0.0.1",
-            "--num-cpus",
-            "1",
-            "--num-gpus",
-            "0",
-            "--object-store-memory",
-            str(80 * 2**20),
-        )
+        small = ("--num-cpus", "1", "--num-gpus", "0", "--object-store-memory", str(80 * 2**20))
         command = [str(ray), "start", "--block", "--disable-usage-stats", *small, *arguments]
-        log = (self._temporary / f"node-{len(self.nodes)}.txt").open("wb")
         # Workers must find the package and the modules of the tests, wherever this Python has them from.
         environment = {**self.environment, "PYTHONPATH": os.pathsep.join(sys.path)}
-        self.nodes.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
-
-    def wait_for_raylets(self, count: int, seconds: float = 90) -> None:
+        log = self._temporary / f"node-{len(self.nodes)}.txt"
+        with log.open("wb") as output:
+            self.nodes.append(subprocess.Popen(command, stdout=output, stderr=output, env=environment))
         end = time.monotonic() + seconds
-        while sum(self.raylet(node) is not None for node in self.nodes) < count or not self._accepts():
-            assert all(node.poll() is None for node in self.nodes), self._logs()
-            assert time.monotonic() < end, self._logs()
-            time.sleep(0.2)
+        while "Ray runtime started" not in log.read_text():
+            assert self.nodes[-1].poll() is None, log.read_text()
+            assert time.monotonic() < end, log.read_text()
+            time.sleep(0.1)
 
     def raylet(self, node: "subprocess.Popen[bytes]") -> psutil.Process | None:
         children = psutil.Process(node.pid).children(recursive=True) if node.poll() is None else []
@@ -65,7 +55,7 @@ class RayCluster:
     def kill_raylet(self) -> None:
         """SIGKILL, to the raylet of the node that was started last."""
         raylet = self.raylet(self.nodes[-1])
-        assert raylet is not None, self._logs()
+        assert raylet is not None
         raylet.kill()
 
     def stop(self) -> None:
@@ -77,14 +67,6 @@ class RayCluster:
         for node in self.nodes:
             node.wait()
 
-    def _logs(self) -> list[str]:
-        return [path.read_text() for path in sorted(self._temporary.glob("node-*.txt"))]
-
-    def _accepts(self) -> bool:
-        host, port = self.address.split(":")
-        with socket.socket() as attempt:
-            return attempt.connect_ex((host, int(port))) == 0
-
 
 @contextmanager
 def three_nodes() -> Iterator[RayCluster]:
@@ -92,10 +74,8 @@ def three_nodes() -> Iterator[RayCluster]:
     cluster = RayCluster(temporary)
     try:
         cluster.start_head()
-        cluster.wait_for_raylets(1)
         cluster.start_node()
         cluster.start_node()
-        cluster.wait_for_raylets(3)
         yield cluster
     finally:
         cluster.stop()

@@ -20,8 +20,27 @@ def launcher() -> list[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1"]
-    return [*launch, "--main_process_port", str(port), "--mixed_precision", "no", "--dynamo_backend", "no", "-m", "linda"]
+    launch = [
+        sys.executable,
+        "-m",
+        "accelerate.commands.launch",
+        "--multi_gpu",
+        "--num_processes",
+        "2",
+        "--num_machines",
+        "1",
+    ]
+    return [
+        *launch,
+        "--main_process_port",
+        str(port),
+        "--mixed_precision",
+        "no",
+        "--dynamo_backend",
+        "no",
+        "-m",
+        "linda",
+    ]
 
 
 def start(*arguments: str) -> "subprocess.Popen[str]":
