@@ -18,54 +18,9 @@ import click
 
 from ray_cluster import RayCluster, three_nodes
 
-WORDS = [
-    "the",
-    "a",
-    "of",
-    "to",
-    "in",
-    "and",
-    "was",
-    "is",
-    "for",
-    "on",
-    "that",
-    "with",
-    "as",
-    "his",
-    "they",
-    "be",
-    "at",
-    "one",
-    "have",
-    "this",
-    "from",
-    "old",
-    "new",
-    "small",
-    "red",
-    "river",
-    "city",
-    "man",
-    "woman",
-    "house",
-    "film",
-    "book",
-    "music",
-    "water",
-    "road",
-    "tree",
-    "garden",
-    "winter",
-    "summer",
-    "market",
-    "train",
-    "letter",
-    "window",
-    "story",
-    "question",
-    "answer",
-]
+NOUNS = ("river", "city", "man", "woman", "house", "film", "book", "road", "tree", "garden", "market", "letter")
+VERBS = ("was seen in", "is far from", "was sold by", "has come to", "looks like", "stood near", "was made for")
+PLACES = ("the old garden", "a small town", "the winter market", "the red house", "my first story", "that train")
 
 
 @click.command()
@@ -94,7 +49,8 @@ def _write_table(path: Path, rows: int) -> Path:
     random = Random(0)
     with path.open("w") as file:
         for row in range(rows):
-            text = f"{' '.join(random.choices(WORDS, k=10)).capitalize()} {row}."
+            first, second = random.choices(NOUNS, k=2)
+            text = f"The {first} {random.choice(VERBS)} the {second} of {random.choice(PLACES)} in {row}."
             file.write(json.dumps({"text": text, "label": row % 6}) + "\n")
     return path
 
@@ -106,7 +62,7 @@ def _seconds(
     command = [sys.executable, "-m", "linda", "augment", str(table), "--output", str(output), *settings]
     process = subprocess.Popen(command, env=cluster.environment)
     if kill_after is not None:
-        parts = output.with_name(f"{output.name}.journal")
+        parts = output.with_name(f".{output.name}.linda-journal")
         while process.poll() is None and len(list(parts.glob("part-*.parquet"))) < kill_after:
             time.sleep(0.01)
         cluster.kill_raylet()

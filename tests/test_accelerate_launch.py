@@ -16,31 +16,14 @@ __all__ = ["corpus", "settings"]  # fixtures
 
 
 def launcher() -> list[str]:
-    """As on two machines, but both processes are here: the command of each machine differs in its rank alone."""
+    """Two processes on this machine. On several machines, each has --machine_rank and --main_process_ip as well."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    launch = [
-        sys.executable,
-        "-m",
-        "accelerate.commands.launch",
-        "--multi_gpu",
-        "--num_processes",
-        "2",
-        "--num_machines",
-        "1",
-    ]
-    return [
-        *launch,
-        "--main_process_port",
-        str(port),
-        "--mixed_precision",
-        "no",
-        "--dynamo_backend",
-        "no",
-        "-m",
-        "linda",
-    ]
+    # --multi_gpu selects the launcher for several processes; where there is no GPU they compute on the CPU.
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu"]
+    several = ["--num_machines", "1", "--num_processes", "2", "--main_process_port", str(port)]
+    return [*launch, *several, "--mixed_precision", "no", "--dynamo_backend", "no", "-m", "linda"]
 
 
 def start(*arguments: str) -> "subprocess.Popen[str]":

@@ -122,7 +122,7 @@ def test_ranges_in_any_order_join_to_the_same_file(source: Path, tmp_path: Path,
     joined = run(source, tmp_path / output, join=True)
     assert joined.tally == whole.tally
     assert (tmp_path / output).read_bytes() == (tmp_path / f"whole-{output}").read_bytes()
-    assert not (tmp_path / f"{output}.journal").exists()
+    assert not (tmp_path / f".{output}.linda-journal").exists()
 
 
 def test_a_missing_part_is_named(source: Path, tmp_path: Path) -> None:
@@ -231,6 +231,14 @@ def test_a_bad_row_is_numbered_in_the_table(source: Path, tmp_path: Path) -> Non
     assert run(source, tmp_path / "out.csv", skip_empty=True).skipped == 1
 
 
+def test_the_file_of_class_names_replaces_no_other(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.csv.labels.json").write_text("[1, 2]")
+    with pytest.raises(LindaError, match=r"out\.csv\.labels\.json exists and does not hold class names"):
+        run(source, tmp_path / "out.csv")
+    run(source, tmp_path / "other.csv")
+    run(source, tmp_path / "other.csv")  # an earlier one is replaced
+
+
 def test_labels_of_two_types_are_told(tmp_path: Path) -> None:
     rows = [{"text": text, "label": row % 2 if row < 20 else "yes"} for row, text in enumerate(TEXTS)]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -309,7 +317,7 @@ def longer(tmp_path: Path) -> Path:
 
 
 def test_kill_9_in_any_block_loses_nothing(longer: Path, tmp_path: Path) -> None:
-    journal = tmp_path / "out.csv.journal"
+    journal = tmp_path / ".out.csv.linda-journal"
     for block in (1, 3):
         process = subprocess.Popen(command(longer, f"{tmp_path}/out.csv", "--resume"), stderr=subprocess.DEVNULL)
         chunks = journal / "_work" / f"block-0000{block}" / "chunks.jsonl"

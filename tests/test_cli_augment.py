@@ -245,7 +245,7 @@ def test_kill_9_at_any_moment_loses_nothing(folder: Path) -> None:
     settings = ("--per-row", "4", "--batch-size", "8", *QUICK)
     call("in.jsonl", "--output", "whole.csv", *settings)
     command = linda("in.jsonl", "--output", "out.csv", "--resume", *settings)
-    journal = folder / "out.csv.journal"
+    journal = folder / ".out.csv.linda-journal"
     assert killed(command, journal, 0)  # before there is anything to lose
     for _ in range(4):
         if not killed(command, journal / "_work" / "block-00000" / "chunks.jsonl", random.uniform(0, 0.4)):
@@ -270,7 +270,7 @@ def test_a_killed_run_takes_its_workers_along(folder: Path, tiny_model_folder: P
     augment_file(augmenter, "in.csv", "whole.csv")
     command = linda("in.csv", "--output", "out.csv", "--batch-size", "4", "--workers", "2", *settings)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    chunks = folder / "out.csv.journal" / "_work" / "block-00000" / "chunks.jsonl"
+    chunks = folder / ".out.csv.linda-journal" / "_work" / "block-00000" / "chunks.jsonl"
     while process.poll() is None and not chunks.exists():
         time.sleep(0.01)
     workers = psutil.Process(process.pid).children(recursive=True)

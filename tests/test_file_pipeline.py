@@ -176,7 +176,7 @@ def test_a_run_that_dies_goes_on_to_the_same_file(
     found = run(source, tmp_path / "out.parquet", per_row=2, batch_size=7, resume=True)
     assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     assert found.tally == expected.tally
-    assert not (tmp_path / "out.parquet.journal").exists()
+    assert not (tmp_path / ".out.parquet.linda-journal").exists()
 
 
 def test_other_input_is_not_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,4 +284,4 @@ def test_neighbours_are_found_once_and_kept_for_resuming(tmp_path: Path, monkeyp
         run(source, tmp_path / "out.jsonl", resume=True, **settings)
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert {row["weight"] for row in read(tmp_path / "out.jsonl")} == {1.0, 0.5}
-    assert not (tmp_path / "out.jsonl.journal").exists()
+    assert not (tmp_path / ".out.jsonl.linda-journal").exists()

@@ -40,6 +40,16 @@ def test_a_line_that_was_cut_off_is_dropped(tmp_path: Path, kept: int) -> None:
         assert list(again.chunks()) == [chunk(0), chunk(2)]
 
 
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    with Journal(tmp_path / "block") as journal:
+        journal.append(chunk(0))
+        journal.append(chunk(2))
+        file = journal.folder / "chunks.jsonl"
+        file.write_bytes(file.read_bytes().replace(b'"rows"', b'"raws"', 1))
+        with pytest.raises(LindaError, match=r"chunks\.jsonl, line 1 is damaged"):
+            list(journal.chunks())
+
+
 def test_two_processes_do_not_share_a_journal(tmp_path: Path) -> None:
     with Journal(tmp_path / "block"), pytest.raises(LindaError, match="another process"), Journal(tmp_path / "block"):
         pass

@@ -28,7 +28,7 @@ def manifest(run: dict[str, Any] = RUN) -> Manifest:
 def begin(
     folder: Path, run: dict[str, Any] | None = None, *, resume: bool = False, restart: bool = False
 ) -> tuple[RunFolder, Manifest | None]:
-    run_folder = RunFolder(folder / "out.csv.journal")
+    run_folder = RunFolder(folder / ".out.csv.linda-journal")
     run_folder.take()
     try:
         return run_folder, run_folder.begin(run or RUN, resume=resume, restart=restart)
@@ -84,14 +84,14 @@ def test_a_part_of_another_run_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", [b"", b"PAR1 nonsense PAR1"])
 def test_a_damaged_part_is_named(tmp_path: Path, damage: bytes) -> None:
     folder, _ = begin(tmp_path)
-    (tmp_path / "out.csv.journal" / "part-00000.parquet").write_bytes(damage)
+    (tmp_path / ".out.csv.linda-journal" / "part-00000.parquet").write_bytes(damage)
     with pytest.raises(LindaError, match=r"part-00000\.parquet is not a part of a run, or is damaged"):
         folder.tally(manifest(), [0])
 
 
 def test_a_parquet_file_from_elsewhere_is_no_part(tmp_path: Path) -> None:
     folder, _ = begin(tmp_path)
-    pq.write_table(pa.table({"text": ["a"]}), tmp_path / "out.csv.journal" / "part-00000.parquet")
+    pq.write_table(pa.table({"text": ["a"]}), tmp_path / ".out.csv.linda-journal" / "part-00000.parquet")
     with pytest.raises(LindaError, match="is not a part of a run"):
         folder.tally(manifest(), [0])
 
@@ -138,7 +138,7 @@ def test_a_removed_run_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_run_killed_while_it_was_removed_is_nobodys(tmp_path: Path) -> None:
     unfinished(tmp_path)
-    (tmp_path / "out.csv.journal" / "_manifest.json").unlink()
+    (tmp_path / ".out.csv.linda-journal" / "_manifest.json").unlink()
     folder, found = begin(tmp_path)
     assert found is None
     assert folder.rows_done() == 0
@@ -158,6 +158,14 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LindaError, match="cannot write to"):
         begin(tmp_path / "file")
+
+
+def test_a_folder_of_somebody_else_is_not_taken_for_a_journal(tmp_path: Path) -> None:
+    (tmp_path / ".out.csv.linda-journal").mkdir()
+    (tmp_path / ".out.csv.linda-journal" / "letter.txt").write_text("dear")
+    with pytest.raises(LindaError, match="exists and is not the journal of a run"):
+        begin(tmp_path, restart=True)
+    assert (tmp_path / ".out.csv.linda-journal" / "letter.txt").read_text() == "dear"
 
 
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:

@@ -51,7 +51,10 @@ def run(cluster: RayCluster, arguments: list[str], cwd: Path | None = None) -> "
 
 
 def wait_for_parts(process: "subprocess.Popen[bytes]", output: Path, count: int) -> None:
-    while process.poll() is None and len(list(Path(f"{output}.journal").glob("part-*.parquet"))) < count:
+    while (
+        process.poll() is None
+        and len(list(output.with_name(f".{output.name}.linda-journal").glob("part-*.parquet"))) < count
+    ):
         time.sleep(0.01)
 
 

@@ -82,6 +82,8 @@ def augment_file(
     request = _Request(source, output, plan, block_rows, block_range, join, resume, restart)
     if str(output) != "-":  # the name tells the format before anything is read
         output_format = "parquet" if request.is_folder else find_format(output, output_format)
+        if output_format != "parquet":
+            _check_labels_file(source, output)
     with input_files(source, source_format) as files, _full_disk_reported():
         output_format = output_format or files[0].file_format
         with _run_folder(request) as folder:
@@ -107,7 +109,7 @@ def write_output(
 ) -> None:
     """Join the parts to one file. The class names are in the metadata of Parquet, otherwise in `OUT.labels.json`."""
     if str(output) != "-" and file_format != "parquet":
-        with atomic_writer(f"{output}.labels.json") as file:
+        with atomic_writer(_labels_file(output)) as file:
             names = {"label": settings.label, "label_names": manifest.table.classes}
             file.write(json.dumps(names, ensure_ascii=False) + "\n")
     with open_table(output, file_format, manifest.schema) as write:
@@ -210,6 +212,24 @@ class _Request:
         return [] if self.join else sorted(set(folder.missing(manifest)) & set(self.chosen(manifest)))
 
 
+def _check_labels_file(source: str | Path, output: str | Path) -> None:
+    """The file with the class names may replace an earlier one, and nothing else."""
+    path = _labels_file(output)
+    check_other_file(source, path)
+    if not path.exists():
+        return
+    try:
+        is_ours = json.loads(path.read_text(encoding="utf-8")).keys() == {"label", "label_names"}
+    except (OSError, ValueError, AttributeError):
+        is_ours = False
+    if not is_ours:
+        raise LindaError(f"{path} exists and does not hold class names; move it, or give another --output")
+
+
+def _labels_file(output: str | Path) -> Path:
+    return Path(f"{output}.labels.json")
+
+
 # --- the folder of the run ------------------------------------------------------------------------------------
 
 
@@ -224,7 +244,7 @@ def _run_folder(request: _Request) -> Iterator[RunFolder]:
         folder = RunFolder(str(request.output).rstrip("/"), is_output=True)
     else:
         path = Path(request.output).resolve()
-        folder = RunFolder(path.with_name(path.name + ".journal"))
+        folder = RunFolder(path.with_name(f".{path.name}.linda-journal"))  # a name that no user's file has
     is_shared = request.block_range is not None
     if not is_shared:
         folder.take()

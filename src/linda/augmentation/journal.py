@@ -54,9 +54,15 @@ class Journal:
         if not self._chunks.exists():
             return
         with self._chunks.open("rb") as file:
-            for line in file:
+            for number, line in enumerate(file, start=1):
                 if line.endswith(b"\n"):  # the last line may be incomplete
-                    yield _chunk(json.loads(line))
+                    try:
+                        chunk = _chunk(json.loads(line))
+                    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                        raise LindaError(
+                            f"{self._chunks}, line {number} is damaged; start over with --restart"
+                        ) from error
+                    yield chunk
 
     def rows_done(self) -> int:
         """Number of finished plan rows."""

@@ -86,12 +86,23 @@ class RunFolder:
         """Like `take`, but False if another process uses the folder. There are no locks on remote file systems."""
         if self._lock is None or self.storage.local is None:
             return True
+        if not self.is_output and not self._is_journal(self.storage.local):
+            raise LindaError(f"{self} exists and is not the journal of a run; move it, or give another --output")
         try:
             self.storage.local.mkdir(parents=self.is_output, exist_ok=True)
             return self._lock.take(shared=shared, wait=wait)
         except OSError as error:
             where = self.storage.local if self.is_output else self.storage.local.parent
             raise LindaError(f"cannot write to {where}: {(error.strerror or '').lower()}") from error
+
+    @staticmethod
+    def _is_journal(folder: Path) -> bool:
+        """Whether the folder does not exist, is empty, or belongs to an earlier run."""
+        try:
+            names = {path.name for path in folder.iterdir()}
+        except (FileNotFoundError, NotADirectoryError):
+            return not folder.exists()
+        return not names or bool(names & {_LOCK, _MANIFEST})
 
     def release(self) -> None:
         if self._lock is not None:
