@@ -162,7 +162,9 @@ def test_a_folder_of_parts_is_an_output(source: Path, tmp_path: Path) -> None:
     assert run(source, output, method=method, resume=True).tally == whole.tally
     assert sum(method.batches) == 20
     assert pd.read_parquet(output).equals(pd.read_parquet(tmp_path / "whole.parquet"))
+    (Path(output) / ".part-00001.parquet.0123.part").write_text("half a part of a killed process")
     run(source, output, seed=1, restart=True)
+    assert sorted(path.name for path in Path(output).iterdir()) == names
     assert not pd.read_parquet(output).equals(pd.read_parquet(tmp_path / "whole.parquet"))
 
 
@@ -289,6 +291,7 @@ def test_the_total_is_divided_among_blocks(source: Path, tmp_path: Path) -> None
     [
         ({"block_range": (4, 5)}, "the block range is 4:5, but the table has 3 blocks, 0:3"),
         ({"block_range": (0, 1), "join": True}, "give only one"),
+        ({"block_range": (0, 1), "restart": True}, "--restart deletes the parts of all ranges"),
         ({"block_rows": 0}, "at least 1"),
         ({"output": "-", "block_range": (0, 1)}, "standard output cannot be resumed"),
         ({"output": "/proc/parts/"}, "cannot write to /proc/parts"),

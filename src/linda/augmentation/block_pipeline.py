@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,7 @@ class PartWriter:
         self._folder, self._manifest, self._augmenter, self._plan = folder, manifest, augmenter, plan
         self._keep_journals = keep_journals
         self._opened = ExitStack()
+        self._teacher: Any = None
 
     def __enter__(self) -> "PartWriter":
         return self
@@ -91,7 +93,7 @@ class PartWriter:
         """Append the chunks of the plan that are missing in the journal."""
         if journal.rows_done() == len(plan):
             return
-        if "_teacher" not in vars(self):
+        if self._teacher is None:
             self._teacher = find_teacher(examples, self._augmenter)
         for chunk in augment_rows(
             examples, plan, self._augmenter, self._write_all, self._teacher, done=journal.chunks()

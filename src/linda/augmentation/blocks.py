@@ -147,8 +147,8 @@ def draw_block_plan(
         neighbours: Result of `find_neighbours`, if it is known.
 
     Returns:
-        The plan, with rows numbered from 0 in the block. It is empty if no row of the block has a partner, and others
-        blocks exist.
+        The plan, with rows numbered from 0 in the block. It is empty if no row of the block has a partner, and there
+        are other blocks.
 
     Example:
         draw_block_plan(examples, settings, table.blocks[0], table)

@@ -180,6 +180,8 @@ class _Request:
             raise LindaError(f"the number of rows per block is {self.block_rows}; it must be at least 1")
         if self.block_range is not None and self.join:
             raise LindaError("--block-range computes some of the parts, --join needs all of them; give only one")
+        if self.block_range is not None and self.restart:
+            raise LindaError("--restart deletes the parts of all ranges; give it without --block-range")
         if str(self.output) == "-":
             if self.resume or self.restart or self.join or self.block_range is not None:
                 raise LindaError("a run that writes to standard output cannot be resumed; give a file with --output")
@@ -269,26 +271,18 @@ def _prepared(
 ) -> tuple[Manifest, Augmenter]:
     """The manifest, and the settings with the teacher if there is one. The first of several processes prepares both."""
     is_shared = request.block_range is not None
-    restart = request.restart
-    while True:
-        if is_shared:
-            folder.take(shared=True, wait=True)
-        run = run_values(augmenter, files, request.plan, request.block_rows, folder.manifest())
-        resume = request.resume or request.join or is_shared
-        manifest = folder.begin(run, resume=resume, restart=restart)
-        if manifest is not None and _is_ready(folder, manifest, augmenter, request):
-            break
+    if is_shared:
+        folder.share(lambda: _is_ready(folder, folder.manifest(), augmenter, request))
+    run = run_values(augmenter, files, request.plan, request.block_rows, folder.manifest())
+    manifest = folder.begin(run, resume=request.resume or request.join or is_shared, restart=request.restart)
+    if manifest is None or not _is_ready(folder, manifest, augmenter, request):
         if request.join:
             raise LindaError(f"{folder} holds no parts; compute them first, without --join")
-        if is_shared and not folder.try_to_take():
-            time.sleep(1)  # another process prepares, or works on what it has prepared
-            continue
-        restart = False
         manifest = prepare(folder, augmenter, files, display_name(request.source), run, output_format)
         if request.missing(folder, manifest):
             with_teacher(augmenter, folder, manifest)
-        if not is_shared:
-            break
+    if is_shared:
+        folder.take(shared=True)
     if request.plan is not None:
         blocks.check_given_plan(request.plan, manifest.table)
     if request.missing(folder, manifest):
@@ -296,7 +290,10 @@ def _prepared(
     return manifest, augmenter
 
 
-def _is_ready(folder: RunFolder, manifest: Manifest, augmenter: Augmenter, request: _Request) -> bool:
+def _is_ready(folder: RunFolder, manifest: Manifest | None, augmenter: Augmenter, request: _Request) -> bool:
+    """Whether all that the missing parts need is in the folder."""
+    if manifest is None:
+        return False
     missing = request.missing(folder, manifest)
     if any(not folder.storage.exists(folder.block_input(number)) for number in missing):
         return False

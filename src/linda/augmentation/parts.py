@@ -15,7 +15,9 @@ and a part is the same whoever writes it.
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +97,17 @@ class RunFolder:
             where = self.storage.local if self.is_output else self.storage.local.parent
             raise LindaError(f"cannot write to {where}: {(error.strerror or '').lower()}") from error
 
+    def share(self, is_ready: Callable[[], bool]) -> None:
+        """Use the folder together with other processes, or alone if it is not ready and has to be prepared."""
+        while True:
+            self.take(shared=True, wait=True)  # waits for a process that prepares
+            if is_ready():
+                return
+            self.release()
+            if self.try_to_take():
+                return
+            time.sleep(0.1 + os.getpid() % 10 / 10)  # another process was looking: not again at the same time
+
     @staticmethod
     def _is_journal(folder: Path) -> bool:
         """Whether the folder does not exist, is empty, or belongs to an earlier run."""
@@ -147,6 +160,9 @@ class RunFolder:
 
     def finish(self) -> None:
         """Delete the work files. Only the manifest and the parts stay."""
+        for name in self.storage.names():
+            if name.startswith((".part-", f".{_MANIFEST}")):  # of a process that was killed while it wrote
+                self.storage.remove(name)
         self.storage.remove(_WORK)
         self._close()
 

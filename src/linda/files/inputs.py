@@ -98,15 +98,14 @@ def read_files(files: Sequence[InputFile], texts: Sequence[str]) -> Iterator[pa.
 
 def _remote_files(url: str, file_format: str | None) -> list[InputFile]:
     remote, path = file_system(url)
-    scheme = url.split("://")[0]
     try:
         if remote.isfile(path):
             return [InputFile(url, url, find_format(url, file_format))]
         found = remote.ls(path, detail=True)
     except OSError as error:
         raise LindaError(f"cannot read {url}: {str(error).splitlines()[0].lower()}") from error
-    names = sorted(entry["name"] for entry in found if entry["type"] == "file")
-    return _files_of_folder(url, [f"{scheme}://{name}" for name in names], file_format)
+    names = sorted(entry["name"].rsplit("/", 1)[-1] for entry in found if entry["type"] == "file")
+    return _files_of_folder(url, [f"{url.rstrip('/')}/{name}" for name in names], file_format)
 
 
 def _files_of_folder(folder: str, places: list[str], file_format: str | None) -> list[InputFile]:
