@@ -39,7 +39,7 @@ def test_trec_goes_to_parquet_and_back_through_pandas_and_datasets(tasks: Path, 
     originals = rows_of(source)
     settings: dict[str, Any] = {"label": "label_coarse", "method": "eda"}
     summary = augment_file(Augmenter(**settings), source, tmp_path / "trec.parquet")
-    assert len(summary.examples.table) == len(originals) == 5452
+    assert summary.rows == len(originals) == 5452
     assert summary.tally.made > 5400
 
     frame = pd.read_parquet(tmp_path / "trec.parquet")
@@ -85,7 +85,7 @@ def test_long_reviews_are_not_cut(tasks: Path, tmp_path: Path, tiny_model_folder
     originals = rows_of(source)
     plan = linda.Plan.of([PlanRow(0, 20_000, 0.5, 1), PlanRow(1, 24_999, 0.7, 2)])
     summary = augment_file(Augmenter(model=tiny_model_folder, gates=OPEN), source, tmp_path / "imdb.parquet", plan=plan)
-    assert len(summary.examples.table) == 25_000
+    assert summary.rows == 25_000
     frame = pd.read_parquet(tmp_path / "imdb.parquet")
     assert frame["text"][:25_000].tolist() == [row["text"] for row in originals]
     window = 24  # tokens, of the tiny model

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from linda import methods
-from linda.augmentation import Augmenter, gates, labels, plan
+from linda.augmentation import Augmenter, blocks, gates, labels, plan
 from linda.augmentation.file_pipeline import augment_file
 from linda.cli import augment as cli
 from linda.cli import main
@@ -43,6 +43,7 @@ def test_the_choices_of_the_help_are_those_of_the_library() -> None:
     assert cli.LABELS == labels.MODES
     assert list(cli.GATES) == gates.Gates.names()
     assert cli.FORMATS == tables.FORMATS
+    assert cli.BLOCK_ROWS == blocks.BLOCK_ROWS
     one_at_a_time = [name for name in methods.names() if not methods.find(name).needs_partner]
     assert sorted(cli._CHANGE_ONE) == sorted(one_at_a_time)
 
@@ -247,7 +248,7 @@ def test_kill_9_at_any_moment_loses_nothing(folder: Path) -> None:
     journal = folder / ".out.csv.linda-journal"
     assert killed(command, journal, 0)  # before there is anything to lose
     for _ in range(4):
-        if not killed(command, journal / "chunks.jsonl", random.uniform(0, 0.4)):
+        if not killed(command, journal / "_work" / "block-00000" / "chunks.jsonl", random.uniform(0, 0.4)):
             break  # it was quicker
         if (folder / "out.csv").exists():  # killed with its last breath: then it is whole
             assert (folder / "out.csv").read_bytes() == (folder / "whole.csv").read_bytes()
@@ -269,7 +270,7 @@ def test_a_killed_run_takes_its_workers_along(folder: Path, tiny_model_folder: P
     augment_file(augmenter, "in.csv", "whole.csv")
     command = linda("in.csv", "--output", "out.csv", "--batch-size", "4", "--workers", "2", *settings)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    chunks = folder / ".out.csv.linda-journal" / "chunks.jsonl"
+    chunks = folder / ".out.csv.linda-journal" / "_work" / "block-00000" / "chunks.jsonl"
     while process.poll() is None and not chunks.exists():
         time.sleep(0.01)
     workers = psutil.Process(process.pid).children(recursive=True)

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from linda.augmentation import Augmenter, file_pipeline
+from linda.augmentation import Augmenter, block_pipeline, file_pipeline
 from linda.augmentation.file_pipeline import augment_file
 from linda.augmentation.plan import Plan, PlanRow
 from linda.augmentation.summary import RunSummary
@@ -129,7 +129,7 @@ def test_skipped_rows_are_left_out_and_parents_keep_their_numbers(tmp_path: Path
     rows = [{**row, "text": ""} if row["id"] in (0, 7) else row for row in ROWS]
     notes: list[str] = []
     summary = run(write(tmp_path / "a.jsonl", rows), tmp_path / "out.jsonl", skip_empty=True, on_note=notes.append)
-    assert summary.examples.skipped == 2
+    assert summary.skipped == 2
     assert notes == ["skipped 2 rows without text"]
     found = read(tmp_path / "out.jsonl")
     originals = [row for row in found if row["method"] == "original"]
@@ -155,7 +155,7 @@ def test_a_run_that_dies_goes_on_to_the_same_file(
 ) -> None:
     source = write(tmp_path / "a.csv")
     expected = run(source, tmp_path / "whole.parquet", per_row=2, batch_size=10)
-    append = file_pipeline.Journal.append
+    append = block_pipeline.Journal.append
     with monkeypatch.context() as patch:
 
         def dying_append(journal: Any, chunk: Any) -> None:
@@ -163,7 +163,7 @@ def test_a_run_that_dies_goes_on_to_the_same_file(
                 raise KilledError
             append(journal, chunk)
 
-        patch.setattr(file_pipeline.Journal, "append", dying_append)
+        patch.setattr(block_pipeline.Journal, "append", dying_append)
         with pytest.raises(KilledError):
             run(source, tmp_path / "out.parquet", per_row=2, batch_size=10)
     assert not (tmp_path / "out.parquet").exists()
@@ -205,7 +205,7 @@ def test_a_disk_that_fills_up_is_told_with_the_way_out(tmp_path: Path, monkeypat
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(file_pipeline.Journal, "append", full)
+    monkeypatch.setattr(block_pipeline.Journal, "append", full)
     with pytest.raises(LindaError, match=r"the disk is full.*--resume"):
         run(write(tmp_path / "a.csv"), tmp_path / "out.csv")
 
@@ -252,7 +252,7 @@ def test_a_teacher_is_fine_tuned_once_and_kept_for_resuming(tmp_path: Path, monk
     settings = {"labels": "predicted", "encoder": save_tiny_bert(tmp_path / "bert"), "batch_size": 5}
     run(source, tmp_path / "whole.jsonl", **settings)
     with monkeypatch.context() as patch:
-        patch.setattr(file_pipeline.Journal, "append", lambda *_: 1 / 0)
+        patch.setattr(block_pipeline.Journal, "append", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run(source, tmp_path / "out.jsonl", **settings)
     with monkeypatch.context() as patch:
@@ -269,14 +269,14 @@ def test_neighbours_are_found_once_and_kept_for_resuming(tmp_path: Path, monkeyp
     source = write(tmp_path / "a.csv", [{"text": text, "label": row % 2} for row, text in enumerate(words)])
     settings = {"partners": "nearest", "encoder": save_tiny_bert(tmp_path / "bert"), "batch_size": 5, "weight": 0.5}
     run(source, tmp_path / "whole.jsonl", **settings)
-    append = file_pipeline.Journal.append
+    append = block_pipeline.Journal.append
 
     def append_one(journal: Any, chunk: Any) -> None:
         append(journal, chunk)
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(file_pipeline.Journal, "append", append_one)
+        patch.setattr(block_pipeline.Journal, "append", append_one)
         with pytest.raises(KilledError):
             run(source, tmp_path / "out.jsonl", **settings)
     with monkeypatch.context() as patch:

@@ -16,7 +16,11 @@ tables         originals and new rows as one table: lists, pandas, `datasets`, A
 summary        counts of a run
 pipeline       all steps together, and `Augmenter` for data in memory
 sampler        the same as a sampler of imbalanced-learn
-file_pipeline  the same for files, streamed; the `journal` makes runs resumable
+blocks         a table as a sequence of blocks, and the plan of a block
+parts          the folder of a run: a manifest, and the finished part of each block; a `journal` of unfinished ones
+block_pipeline all steps for one block: block in, part out
+file_pipeline  all steps for files: `preparation`, blocks, one output
+ray_executor   blocks on the machines of a Ray cluster
 """
 
 from linda.augmentation.pipeline import Augmenter, augment

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from linda.augmentation.labels import LabelName, Labels, shown
+from linda.augmentation.labels import LabelName, shown
 from linda.augmentation.plan import RATIO_DECIMALS, Classes, Plan, Ratio, check_seed, random_words, uniform_numbers
 from linda.errors import LindaError
 
@@ -158,16 +158,15 @@ class BalancedPlanner:
             return size * (size - 1) / 2 * ratios
         return size * _partner_count(self.partners, size, size.sum(), self.neighbours) * ratio.values
 
-    def check_limits(self, labels: Labels) -> None:
-        """Raise a `LindaError` if a class needs more rows than its pairs and ratios allow.
+    def check_limits(self, counts: Mapping[LabelName, int]) -> None:
+        """Raise a `LindaError` if a class needs more rows than its pairs and ratios allow. `counts`: rows per class.
 
         A class whose only row has no partner is no error: it stays as it is.
         """
-        sizes = labels.counts()
-        for name, needed, limit in zip(labels.names, self.to_make, self.limits(), strict=True):
+        for (name, rows), needed, limit in zip(counts.items(), self.to_make, self.limits(), strict=True):
             if 0 < limit < needed:
                 raise LindaError(
-                    f"{needed:,} new rows of the class {name!r} are needed, but its {sizes[name]:,} rows allow only "
+                    f"{needed:,} new rows of the class {name!r} are needed, but its {rows:,} rows allow only "
                     f"{int(limit):,} different pairs and ratios; give a range of ratios (0.2-0.8) or a smaller balance"
                 )
 

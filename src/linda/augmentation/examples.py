@@ -112,6 +112,7 @@ def read_examples(
     classes: Sequence[LabelName] | None = None,
     multi_label: bool = False,
     reserved: Sequence[str] = tuple(RECORD),
+    first_row: int = 0,
 ) -> Examples:
     """Read and check every text and label of a table.
 
@@ -124,6 +125,7 @@ def read_examples(
         classes: All classes, if the data may not contain every one.
         multi_label: Rows have several labels: lists of class names, or vectors with one value per class.
         reserved: Names of columns that will be added, and that the table must not have.
+        first_row: Number of the first row in messages, if this is a part of a larger table.
 
     Returns:
         The examples.
@@ -137,7 +139,7 @@ def read_examples(
     text_columns = [text] if pair is None else [text, pair]
     _check_columns(table.columns, text_columns, label, reserved)
     reader = MultiLabelReader(classes) if multi_label else LabelReader(classes)
-    for row, (*texts, value) in enumerate(table.scan([*text_columns, label])):
+    for row, (*texts, value) in enumerate(table.scan([*text_columns, label]), start=first_row):
         if skip_empty and any(_is_empty(cell) for cell in texts):
             reader.skip()
             continue
@@ -149,7 +151,8 @@ def read_examples(
             checked_text(cell, f"row {row}: {column!r}")
         reader.add(value, f"row {row}")
     labels = reader.labels(lambda rows: table.fetch(label, rows))
-    return Examples(table, text, pair, label, labels, tuple(_notes(labels)))
+    notes = table_notes(int((labels.codes < 0).sum()), labels.counts())
+    return Examples(table, text, pair, label, labels, tuple(notes))
 
 
 def _check_columns(columns: Sequence[str], text_columns: Sequence[str], label: str, reserved: Sequence[str]) -> None:
@@ -167,11 +170,11 @@ def _check_columns(columns: Sequence[str], text_columns: Sequence[str], label: s
         raise LindaError(f"the data already has a column {taken[0]!r}, which is added to new rows; drop or rename it")
 
 
-def _notes(labels: Labels) -> Iterator[str]:
-    skipped = int((labels.codes < 0).sum())
+def table_notes(skipped: int, counts: Mapping[LabelName, int]) -> Iterator[str]:
+    """What the user should know about a table: rows that were skipped, a single class."""
     if skipped:
         yield f"skipped {skipped:,} rows without text"
-    present = [name for name, count in labels.counts().items() if count]
+    present = [name for name, count in counts.items() if count]
     if len(present) == 1:
         yield f"all rows have the label {present[0]!r}; a classifier needs at least two classes"
 

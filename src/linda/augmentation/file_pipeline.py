@@ -1,40 +1,42 @@
-"""The pipeline on files: streamed, and resumable after a crash.
+"""The pipeline on files: block by block, streamed, and resumable after a crash.
 
-The input is copied to the journal next to the output, new rows are appended to the journal chunk by chunk, and the
-output is written from both at the end. It appears under its name only when it is complete.
+The input is cut into blocks (`preparation`), and an executor writes the part of each block (`block_pipeline`). The
+parts are the output, or are joined to one file, which appears under its name only when it is complete.
 """
 
 import errno
-import hashlib
 import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields, replace
-from itertools import chain
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from linda import __version__
-from linda.augmentation.balance import BalancedPlanner
-from linda.augmentation.examples import Examples
-from linda.augmentation.journal import Journal
-from linda.augmentation.pipeline import Augmenter, augment_rows, check_rows, find_teacher
+from linda.augmentation import blocks
+from linda.augmentation.block_pipeline import write_parts_here
+from linda.augmentation.blocks import BLOCK_ROWS
+from linda.augmentation.examples import table_notes
+from linda.augmentation.parts import Manifest, RunFolder
+from linda.augmentation.pipeline import Augmenter, check_rows
 from linda.augmentation.plan import Plan
-from linda.augmentation.planning import find_neighbours, notes, planned_rows
-from linda.augmentation.settings import EXECUTION, AugmentationSettings
+from linda.augmentation.planning import check_no_balance, to_make
+from linda.augmentation.preparation import prepare, run_values, with_teacher
+from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import RunSummary, Tally
-from linda.augmentation.tables import NewRow, joined_batches, joined_schema
 from linda.errors import LindaError
+from linda.files.inputs import InputFile, input_files
 from linda.files.jsonfile import read_json_object
-from linda.files.paths import checked_path, open_input
-from linda.files.spool import Spool, write_spool
-from linda.files.tables import check_writable, find_format, open_table, read_table
-from linda.files.textio import atomic_path, atomic_writer, check_other_file, checked_target, display_name
+from linda.files.spool import Spool
+from linda.files.storage import is_url
+from linda.files.tables import find_format, open_table
+from linda.files.textio import atomic_writer, check_other_file, checked_target, display_name
+
+# Writes the parts of these blocks. Everything is in the folder: an executor only decides where the work is done.
+Executor = Callable[[RunFolder, Manifest, Augmenter, Plan | None, Sequence[int]], None]
 
 
 def augment_file(
@@ -47,19 +49,30 @@ def augment_file(
     plan: Plan | None = None,
     resume: bool = False,
     restart: bool = False,
+    block_rows: int = BLOCK_ROWS,
+    block_range: tuple[int, int] | None = None,
+    join: bool = False,
+    executor: Executor = write_parts_here,
     on_note: Callable[[str], object] = lambda note: None,
 ) -> RunSummary:
     """Read a table, make new rows and write both.
 
     Args:
         augmenter: The settings.
-        source: Input file: CSV, TSV, JSON lines (also .gz and .xz) or Parquet, by its name; `-` for standard input.
-        output: Output file, likewise; `-` for standard output.
+        source: Input file: CSV, TSV, JSON lines (also .gz and .xz) or Parquet, by its name; a folder of such files; `-`
+            for standard input. Files and folders may be URLs (s3://, gs://, hdfs://, …).
+        output: Output file, likewise; `-` for standard output. A name that ends in `/` is a folder of parts, in
+            Parquet; it may be a URL.
         source_format: Format of the input, if its name does not show it: csv, tsv, jsonl or parquet.
         output_format: Format of the output, likewise.
         plan: Which rows to mix, and at which ratio. By default it is drawn.
-        resume: Continue an unfinished run with the same settings.
+        resume: Continue an unfinished run with the same settings: compute the missing parts.
         restart: Delete an unfinished run and start over.
+        block_rows: Rows per block. A row is mixed with rows of its block, and compared with them.
+        block_range: Compute only these blocks, from the first to before the second. Several processes can share the
+            work; `join` completes it.
+        join: Check that all parts exist, and join them to the output.
+        executor: Where the parts are computed. By default on this machine.
         on_note: Called with each message for the user.
 
     Returns:
@@ -69,125 +82,147 @@ def augment_file(
         print(linda.augment_file(linda.Augmenter(per_row=2), "train.csv", "bigger.parquet"))
     """
     start = time.monotonic()
-    source_format = find_format(source, source_format)
-    if output_format is None and str(output) == "-":
-        output_format = source_format
-    output_format = find_format(output, output_format)
-    _check_output(source, output, output_format, resume or restart)
-    with input_on_disk(source) as path, _full_disk_reported():
-        run = _run(augmenter, path, source_format, plan)
-        with _journal(output, run, resume=resume, restart=restart) as journal:
-            spool = spooled(augmenter, path, source_format, journal.input, display_name(source))
-            examples = examples_of(augmenter, spool, display_name(source))
-            for note in notes(examples, augmenter, plan_is_given=plan is not None):
+    request = _Request(source, output, plan, block_rows, block_range, join, resume, restart)
+    if plan is not None:
+        check_no_balance(augmenter)
+    if str(output) != "-":  # the name tells the format before anything is read
+        output_format = "parquet" if request.is_folder else find_format(output, output_format)
+        if output_format != "parquet":
+            _check_labels_file(source, output)
+    with input_files(source, source_format) as files, _full_disk_reported():
+        output_format = output_format or files[0].file_format
+        with _run_folder(request) as folder:
+            manifest, augmenter = _prepared(folder, augmenter, files, request, output_format)
+            for note in _notes(manifest, augmenter, plan_is_given=plan is not None):
                 on_note(note)
-            neighbours = None if plan is not None else _neighbours(augmenter, examples, journal)
-            plan, planner = planned_rows(examples, augmenter, plan, neighbours)
-            _check_values(spool, output_format)
-            _check_disk_space(journal, len(plan) / len(spool))
-            _generate(augmenter, examples, plan, journal, planner)
-            rows = chain.from_iterable(chunk.rows for chunk in journal.chunks())
-            write_output(output, output_format, spool, examples, rows, augmenter, scratch=journal.folder)
-            tally = sum((chunk.tally for chunk in journal.chunks()), Tally())
-    return RunSummary(examples, tally, time.monotonic() - start, augmenter)
+            numbers = request.chosen(manifest)
+            missing = request.missing(folder, manifest)
+            if missing:
+                _check_disk_space(folder, manifest, augmenter, plan)
+                executor(folder, manifest, augmenter, plan, missing)
+            tally = folder.tally(manifest, numbers)
+            if block_range is None and not request.is_folder:
+                write_output(output, output_format, folder, manifest, augmenter)
+    return _summary(manifest, numbers, tally, time.monotonic() - start, augmenter)
 
 
-def examples_of(settings: AugmentationSettings, spool: Spool, name: str) -> Examples:
-    """The rows, checked. Errors name the file."""
-    try:
-        return check_rows(spool, settings)
-    except LindaError as error:
-        counted = " (the first row is row 0)" if str(error).startswith("row ") else ""
-        raise LindaError(f"{name}: {error}{counted}") from error
+def _summary(
+    manifest: Manifest, numbers: Sequence[int], tally: Tally, seconds: float, settings: AugmentationSettings
+) -> RunSummary:
+    """The summary of these blocks."""
+    table = manifest.table
+    chosen = [table.blocks[number] for number in numbers]
+    counts = {name: sum(block.counts[name] for block in chosen) for name in table.classes}
+    rows, skipped = sum(block.rows for block in chosen), sum(block.skipped for block in chosen)
+    wanted = None
+    if settings.balance is not None:
+        none = np.zeros(len(table.classes), dtype=np.int64)
+        wanted = sum((blocks.rows_to_make(settings, block, table) for block in chosen), none)
+    return RunSummary(rows, skipped, counts, tally, seconds, settings, wanted)
 
 
 def write_output(
-    output: str | Path,
-    file_format: str,
-    spool: Spool,
-    examples: Examples,
-    rows: Iterable[NewRow],
-    settings: AugmentationSettings,
-    *,
-    scratch: Path,
+    output: str | Path, file_format: str, folder: RunFolder, manifest: Manifest, settings: AugmentationSettings
 ) -> None:
-    """Write originals and new rows, and the class names: in the metadata of Parquet, otherwise in `OUT.labels.json`.
-
-    Args:
-        output: Output file; `-` for standard output.
-        file_format: csv, tsv, jsonl or parquet.
-        spool: The originals.
-        examples: The originals, checked.
-        rows: The new rows.
-        settings: Which columns are written.
-        scratch: Folder of the incomplete output, on the same disk.
-    """
-    schema = joined_schema(spool, examples, settings)
+    """Join the parts to one file. The class names are in the metadata of Parquet, otherwise in `OUT.labels.json`."""
     if str(output) != "-" and file_format != "parquet":
         with atomic_writer(_labels_file(output)) as file:
-            names = {"label": examples.label, "label_names": examples.labels.names}
+            names = {"label": settings.label, "label_names": manifest.table.classes}
             file.write(json.dumps(names, ensure_ascii=False) + "\n")
-    with open_table(output, file_format, schema, scratch) as write:
-        for batch in joined_batches(spool, examples, rows, settings, schema):
+    with open_table(output, file_format, manifest.schema, folder.storage.local) as write:
+        for batch in folder.read_parts(manifest):
             write(batch)
 
 
-@contextmanager
-def input_on_disk(source: str | Path) -> Iterator[Path]:
-    """The input as a file that can be read twice. A pipe is copied to a temporary file."""
-    if str(source) != "-":
-        path = checked_path(source)
-        if path.is_dir():
-            raise LindaError(f"{source} is a folder; give a file")
-        if not path.exists():
-            raise LindaError(f"there is no file {source}")
-        if path.is_file():
-            yield path
-            return
-    pipe = open_input(source)
-    with tempfile.TemporaryDirectory() as folder, (Path(folder) / Path(source).name).open("w+b") as copy:
-        shutil.copyfileobj(pipe, copy)
-        copy.flush()
-        if str(source) != "-":
-            pipe.close()
-        yield Path(copy.name)
-
-
-def spooled(
-    settings: AugmentationSettings, path: Path, file_format: str, spool: Path, name: str | None = None
-) -> Spool:
-    """Copy a table to an Arrow file for access by row number.
+def draw_table_plan(
+    settings: AugmentationSettings,
+    source: str | Path,
+    source_format: str | None = None,
+    block_rows: int = BLOCK_ROWS,
+) -> Plan:
+    """The plan of a table, without making any row.
 
     Args:
-        settings: Name the text columns.
-        path: The table.
-        file_format: Its format: csv, tsv, jsonl or parquet.
-        spool: The Arrow file. If it exists, from an interrupted run, it is used as it is.
-        name: Name of the table in messages.
+        settings: Which partners, how many and at which ratio.
+        source: The table, as for `augment_file`.
+        source_format: Its format, if its name does not show it.
+        block_rows: Rows per block.
 
     Returns:
-        The rows.
+        The plans of all blocks, one after the other.
 
     Example:
-        spooled(AugmentationSettings(), Path("train.csv"), "csv", Path("train.arrow"))
+        print(draw_table_plan(AugmentationSettings(seed=7), "train.csv"))
     """
-    if not spool.exists():
-        write_spool(spool, *read_table(path, file_format, settings.text_columns, name))
-    return Spool(spool)
+    with tempfile.TemporaryDirectory() as name, input_files(source, source_format) as files:
+        folder = RunFolder(name)
+        run = run_values(settings, files, None, block_rows)
+        table = prepare(folder, settings, files, display_name(source), run, "parquet").table
+        blocks.check_settings(table, settings)
+        plans = []
+        for block in table.blocks:
+            with folder.storage.reading(folder.block_input(block.number)) as path:
+                examples = check_rows(Spool(path), settings, table.classes, block.first_row)
+                plan, _ = blocks.plan_block(examples, settings, block, table)
+            plans.append(
+                Plan(plan.row + block.first_row, plan.partner + block.first_row, plan.alpha, plan.seed),
+            )
+    return Plan(
+        *(np.concatenate([getattr(plan, name) for plan in plans]) for name in ("row", "partner", "alpha", "seed"))
+    )
 
 
-# --- checks before the work begins ----------------------------------------------------------------------------
+# --- the request ----------------------------------------------------------------------------------------------
 
 
-def _check_output(source: str | Path, output: str | Path, output_format: str, needs_journal: bool) -> None:
-    if str(output) == "-":
-        if needs_journal:
-            raise LindaError("a run that writes to standard output cannot be resumed; give a file with --output")
-        return
-    checked_target(output)
-    check_other_file(source, output)
-    if output_format != "parquet":
-        _check_labels_file(source, output)
+@dataclass(frozen=True)
+class _Request:
+    """What is to be done with which files; checked before any is read."""
+
+    source: str | Path
+    output: str | Path
+    plan: Plan | None
+    block_rows: int
+    block_range: tuple[int, int] | None
+    join: bool
+    resume: bool
+    restart: bool
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the output is a folder of parts."""
+        return str(self.output).endswith("/")
+
+    def __post_init__(self) -> None:
+        if self.block_rows < 1:
+            raise LindaError(f"the number of rows per block is {self.block_rows}; it must be at least 1")
+        if self.block_range is not None and self.join:
+            raise LindaError("--block-range computes some of the parts, --join needs all of them; give only one")
+        if self.block_range is not None and self.restart:
+            raise LindaError("--restart deletes the parts of all ranges; give it without --block-range")
+        if str(self.output) == "-":
+            if self.resume or self.restart or self.join or self.block_range is not None:
+                raise LindaError("a run that writes to standard output cannot be resumed; give a file with --output")
+            return
+        if self.is_folder:
+            return
+        if is_url(self.output):
+            raise LindaError(f"cannot write {self.output}: a remote output is a folder of parts; end it in /")
+        checked_target(self.output)
+        if not is_url(self.source):
+            check_other_file(self.source, self.output)
+
+    def chosen(self, manifest: Manifest) -> list[int]:
+        """Numbers of the blocks that this run is about."""
+        count = len(manifest.table.blocks)
+        first, stop = self.block_range or (0, count)
+        if first > count or first > stop:
+            raise LindaError(f"the block range is {first}:{stop}, but the table has {count} blocks, 0:{count}")
+        return list(range(first, min(stop, count)))
+
+    def missing(self, folder: RunFolder, manifest: Manifest) -> list[int]:
+        """Numbers of the blocks to compute."""
+        return [] if self.join else sorted(set(folder.missing(manifest)) & set(self.chosen(manifest)))
 
 
 def _check_labels_file(source: str | Path, output: str | Path) -> None:
@@ -208,21 +243,104 @@ def _labels_file(output: str | Path) -> Path:
     return Path(f"{output}.labels.json")
 
 
-def _check_values(spool: Spool, output_format: str) -> None:
-    first = 0
-    for batch in spool.batches():
-        check_writable(batch, output_format, first)
-        first += len(batch)
+# --- the folder of the run ------------------------------------------------------------------------------------
 
 
-def _check_disk_space(journal: Journal, new_per_row: float) -> None:
-    originals = journal.input.stat().st_size
-    needed = originals * (1 + 2 * new_per_row)  # the output, and the new rows in the journal once more
-    free = shutil.disk_usage(journal.folder).free
+@contextmanager
+def _run_folder(request: _Request) -> Iterator[RunFolder]:
+    """The folder of the parts: the output itself, or one next to it, which is deleted after a complete run."""
+    if str(request.output) == "-":
+        with tempfile.TemporaryDirectory() as name:
+            yield RunFolder(name)
+        return
+    if request.is_folder:
+        folder = RunFolder(str(request.output).rstrip("/"), is_output=True)
+    else:
+        path = Path(request.output).resolve()
+        folder = RunFolder(path.with_name(f".{path.name}.linda-journal"))  # a name that no user's file has
+    is_shared = request.block_range is not None
+    if not is_shared:
+        folder.take()
+    try:
+        yield folder
+    except BaseException:
+        if is_shared:
+            folder.release()
+        else:
+            folder.give_up()
+        raise
+    if is_shared:
+        folder.release()
+    elif request.is_folder:
+        folder.finish()
+    else:
+        folder.remove()
+
+
+def _prepared(
+    folder: RunFolder, augmenter: Augmenter, files: Sequence[InputFile], request: _Request, output_format: str
+) -> tuple[Manifest, Augmenter]:
+    """The manifest, and the settings with the teacher if there is one. The first of several processes prepares both."""
+    is_shared = request.block_range is not None
+    if is_shared:
+        folder.share(lambda: _is_ready(folder, folder.manifest(), augmenter, request))
+    run = run_values(augmenter, files, request.plan, request.block_rows, folder.manifest())
+    manifest = folder.begin(run, resume=request.resume or request.join or is_shared, restart=request.restart)
+    if manifest is None or not _is_ready(folder, manifest, augmenter, request):
+        if request.join:
+            raise LindaError(f"{folder} holds no parts; compute them first, without --join")
+        manifest = prepare(folder, augmenter, files, display_name(request.source), run, output_format)
+        if request.missing(folder, manifest):
+            with_teacher(augmenter, folder, manifest)
+    if is_shared:
+        folder.take(shared=True)
+    blocks.check_settings(manifest.table, augmenter)
+    if request.plan is not None:
+        blocks.check_given_plan(request.plan, manifest.table)
+    if request.missing(folder, manifest):
+        augmenter = with_teacher(augmenter, folder, manifest)
+    return manifest, augmenter
+
+
+def _is_ready(folder: RunFolder, manifest: Manifest | None, augmenter: Augmenter, request: _Request) -> bool:
+    """Whether all that the missing parts need is in the folder."""
+    if manifest is None:
+        return False
+    missing = request.missing(folder, manifest)
+    if any(not folder.storage.exists(folder.block_input(number)) for number in missing):
+        return False
+    needs_teacher = bool(missing) and augmenter.labels == "predicted" and augmenter.teacher is None
+    return not needs_teacher or (folder.teacher is not None and folder.teacher.exists())
+
+
+def _notes(manifest: Manifest, settings: AugmentationSettings, *, plan_is_given: bool) -> Iterator[str]:
+    table = manifest.table
+    if len(table.blocks) > 1:
+        yield f"{len(table.blocks):,} blocks of {table.blocks[0].rows:,} rows"
+    yield from table_notes(table.skipped, table.counts)
+    if not plan_is_given:
+        yield from blocks.notes(table, settings)
+
+
+def _check_disk_space(folder: RunFolder, manifest: Manifest, settings: AugmentationSettings, plan: Plan | None) -> None:
+    if folder.storage.local is None:
+        return
+    table = manifest.table
+    if plan is not None:
+        planned = len(plan)
+    elif settings.balance is not None:
+        planned = int(to_make(table.counts, settings).sum())
+    else:
+        planned = settings.total or settings.per_row * table.rows
+    inputs = (folder.storage.local / folder.block_input(block.number) for block in table.blocks)
+    originals = sum(path.stat().st_size for path in inputs if path.exists())
+    # the parts, and the output that they are joined to
+    needed = originals * (1 + planned / table.rows) * (1 if folder.is_output else 2)
+    free = shutil.disk_usage(folder.storage.local).free
     if free < needed:
+        where = folder.storage.local if folder.is_output else folder.storage.local.parent
         raise LindaError(
-            f"about {needed / 1e6:,.0f} MB are needed in {journal.folder.parent}, {free / 1e6:,.0f} MB are free; "
-            "free some space first"
+            f"about {needed / 1e6:,.0f} MB are needed in {where}, {free / 1e6:,.0f} MB are free; free some space first"
         )
 
 
@@ -234,96 +352,3 @@ def _full_disk_reported() -> Iterator[None]:
         if error.errno != errno.ENOSPC:
             raise
         raise LindaError("the disk is full; free some space, then continue with --resume") from error
-
-
-# --- the run and its journal ----------------------------------------------------------------------------------
-
-
-@contextmanager
-def _journal(output: str | Path, run: dict[str, Any], *, resume: bool, restart: bool) -> Iterator[Journal]:
-    """The journal next to the output, or a temporary one for standard output. It is deleted after a complete run."""
-    if str(output) == "-":
-        with tempfile.TemporaryDirectory() as folder:
-            journal = Journal(Path(folder) / "journal")
-            journal.begin(run, resume=False, restart=False)
-            yield journal
-        return
-    journal = Journal.for_output(Path(output).resolve())
-    journal.begin(run, resume=resume, restart=restart)
-    try:
-        yield journal
-    except BaseException:
-        journal.give_up()
-        raise
-    journal.remove()
-
-
-def _run(settings: AugmentationSettings, source: Path, source_format: str, plan: Plan | None) -> dict[str, Any]:
-    """Everything that the rows depend on. A resumed run must have the same values."""
-    values = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name not in EXECUTION}
-    values |= {name: _state(values[name]) for name in ("model", "teacher", "encoder")}
-    if isinstance(settings.unlabelled, str | Path):
-        values |= {"unlabelled": _file_digest(Path(settings.unlabelled))}
-    values |= {"protect": [*settings.protected.words, *settings.protected.patterns]}
-    values |= {"translate": [_state(model) for model in settings.translate or ()]}
-    values |= {"method": settings.method_name, "gates": asdict(settings.gates), "engine": settings.engine_name}
-    columns = [] if plan is None else [plan.row, plan.partner, plan.alpha, plan.seed]
-    return {
-        "linda": __version__,
-        "input": _file_digest(source),
-        "input format": source_format,
-        "plan": [hashlib.sha256(column.tobytes()).hexdigest() for column in columns],
-        **values,
-    }
-
-
-def _file_digest(path: Path) -> str:
-    if not path.is_file():
-        raise LindaError(f"there is no file {path}")
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _state(model: Any) -> Any:
-    """Of a folder: its name, and name, size and time of each of its files. Of an object: the name of its class."""
-    if model is None:
-        return None
-    if not isinstance(model, str | Path):
-        return type(model).__name__
-    if not Path(model).is_dir():
-        return str(model)
-    files = sorted(file for file in Path(model).iterdir() if file.is_file())
-    return [str(model), *([file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files)]
-
-
-def _generate(
-    augmenter: Augmenter, examples: Examples, plan: Plan, journal: Journal, planner: BalancedPlanner | None
-) -> None:
-    """Append the chunks of the plan that are missing in the journal."""
-    if journal.rows_done() == len(plan) and (planner is None or not len(plan)):
-        return
-    teacher = _teacher(augmenter, examples, journal)
-    with augmenter.writing() as write_all:
-        done = journal.chunks()
-        for chunk in augment_rows(examples, plan, augmenter, write_all, teacher, done, planner):
-            journal.append(chunk)
-
-
-def _teacher(settings: AugmentationSettings, examples: Examples, journal: Journal) -> Any:
-    """The teacher. One that is fine-tuned here is kept in the journal, because a resumed run needs the same one."""
-    if settings.labels != "predicted" or settings.teacher is not None:
-        return find_teacher(examples, settings)
-    if not journal.teacher.exists():
-        find_teacher(examples, settings).save(journal.teacher)
-    return find_teacher(examples, replace(settings, teacher=journal.teacher))
-
-
-def _neighbours(settings: AugmentationSettings, examples: Examples, journal: Journal) -> np.ndarray | None:
-    """The nearest rows. They are kept in the journal, because rounding errors differ between machines."""
-    if journal.neighbours.exists():
-        return np.asarray(np.load(journal.neighbours))
-    neighbours = find_neighbours(examples, settings)
-    if neighbours is not None:
-        with atomic_path(journal.neighbours) as part, part.open("wb") as file:
-            np.save(file, neighbours)
-    return neighbours

@@ -86,7 +86,7 @@ class Augmenter(AugmentationSettings):
             warnings.warn(note, stacklevel=2)
         start = time.monotonic()
         rows, tally = self._new_rows(examples, *planned_rows(examples, self, plan))
-        summary = RunSummary(examples, tally, time.monotonic() - start, self)
+        summary = RunSummary.of(examples, tally, time.monotonic() - start, self)
         if self.progress:
             print(summary, file=sys.stderr)
         for note in summary.notes():
@@ -143,8 +143,23 @@ def _load_writer(settings: AugmentationSettings) -> Writer:
     return Writer(settings.load_method(), settings.gates, settings.retries, settings.protected)
 
 
-def check_rows(table: Table, settings: AugmentationSettings, classes: Sequence[LabelName] | None = None) -> Examples:
-    """The rows of a table, checked. `classes`: declared by the type of the table; `settings.classes` override them."""
+def check_rows(
+    table: Table, settings: AugmentationSettings, classes: Sequence[LabelName] | None = None, first_row: int = 0
+) -> Examples:
+    """The rows of a table, checked.
+
+    Args:
+        table: The rows.
+        settings: Name the columns.
+        classes: All classes that the type of the table declares. `settings.classes` override them.
+        first_row: Number of the first row in messages.
+
+    Returns:
+        The examples.
+
+    Example:
+        check_rows(ListTable({"text": ["a cat", "a dog"], "label": [0, 1]}), AugmentationSettings())
+    """
     examples = read_examples(
         table,
         settings.text,
@@ -154,6 +169,7 @@ def check_rows(table: Table, settings: AugmentationSettings, classes: Sequence[L
         classes=classes if settings.classes is None else settings.classes,
         multi_label=settings.multi_label,
         reserved=[*RECORD] if settings.weight == 1 else [*RECORD, *WEIGHT],
+        first_row=first_row,
     )
     if settings.unlabelled is None:
         return examples

@@ -1,14 +1,15 @@
 """Counts of a run, and the summary that is printed at its end."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from linda.augmentation.examples import Examples
 from linda.augmentation.gates import Gates
+from linda.augmentation.labels import LabelName
 from linda.augmentation.planning import to_make
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.texts import PROTECTED
@@ -29,30 +30,61 @@ class Tally:
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(*(getattr(self, name) + getattr(other, name) for name in vars(self)))
 
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Tally":
+        """From `vars` of a tally that was written as JSON."""
+        labels = Counter({int(code): count for code, count in values["labels"].items()})  # JSON keys are strings
+        counters = {name: Counter(values[name]) for name in ("stopped", "left_out")}
+        return cls(**{**values, **counters, "labels": labels})
+
 
 @dataclass(frozen=True)
 class RunSummary:
     """Rows read, rows made, what each gate rejected, and the number of originals and new rows per label."""
 
-    examples: Examples
+    rows: int  # of the table
+    skipped: int  # of them, without text
+    counts: Mapping[LabelName, int]  # originals of each class
     tally: Tally
     seconds: float
     settings: AugmentationSettings
+    wanted: np.ndarray | None = None  # new rows of each class (C,), if classes are balanced
+
+    @classmethod
+    def of(cls, examples: Examples, tally: Tally, seconds: float, settings: AugmentationSettings) -> "RunSummary":
+        """The summary of a run on these rows.
+
+        Args:
+            examples: The rows.
+            tally: Counts of the new rows.
+            seconds: Time of the run.
+            settings: The settings of the run.
+
+        Returns:
+            The summary.
+
+        Example:
+            print(RunSummary.of(examples, tally, 2.5, settings))
+        """
+        counts = examples.labels.counts()
+        rows = len(examples.table) - examples.unlabelled
+        wanted = None if settings.balance is None else to_make(counts, settings)
+        return cls(rows, examples.skipped, counts, tally, seconds, settings, wanted)
 
     def __str__(self) -> str:
-        tally, rows_in = self.tally, len(self.examples.table) - self.examples.unlabelled
+        tally = self.tally
         engine = self.settings.engine_name
         by = f" (engine {engine})" if engine else ""
-        lines = [f"{rows_in:,} rows in, {tally.made:,} made of {tally.planned:,} planned, {self.seconds:.0f} s{by}"]
-        if self.examples.skipped:
-            lines.append(f"  {self.examples.skipped:,} rows without text skipped")
+        lines = [f"{self.rows:,} rows in, {tally.made:,} made of {tally.planned:,} planned, {self.seconds:.0f} s{by}"]
+        if self.skipped:
+            lines.append(f"  {self.skipped:,} rows without text skipped")
         for gate in [*Gates.names(), *([PROTECTED] if self.settings.protected else [])]:
             rejected, lost = tally.stopped[gate], tally.left_out[gate]
             lines.append(f"  {gate:<11}{rejected:>9,} rejected {rejected - lost:>9,} replaced {lost:>9,} left out")
-        counts = list(self.examples.labels.counts().items())
+        counts = list(self.counts.items())
         for number, (name, count) in enumerate(counts[:_LABELS_SHOWN]):
             new = tally.labels[number]
-            if self.settings.balance is None:
+            if self.wanted is None:
                 lines.append(f"  label {name!s:<11}{count:>9,} originals {new:>9,} new")
             else:
                 lines.append(f"  label {name!s:<11}{count:>9,} before {count + new:>9,} after{self._remark(number)}")
@@ -62,24 +94,21 @@ class RunSummary:
 
     def notes(self) -> Iterator[str]:
         """What the user should know about the result: classes that have fewer rows than balance asks for."""
-        if self.settings.balance is None:
+        if self.wanted is None:
             return
-        for number, (name, count) in enumerate(self.examples.labels.counts().items()):
-            new, wanted = self.tally.labels[number], int(self._wanted[number])
+        for number, (name, count) in enumerate(self.counts.items()):
+            new, wanted = self.tally.labels[number], int(self.wanted[number])
             if new < wanted and count > 1:
                 yield (
                     f"the class {name!r} got {new:,} of {wanted:,} new rows, because the gates rejected the others; "
                     "a range of ratios (0.2-0.8) or more retries may give more"
                 )
 
-    @cached_property
-    def _wanted(self) -> np.ndarray:
-        return to_make(self.examples, self.settings)
-
     def _remark(self, number: int) -> str:
         """What became of a class that has a single row, or too few rows."""
-        counts = [*self.examples.labels.counts().values()]
-        new, wanted = self.tally.labels[number], self._wanted[number]
+        assert self.wanted is not None
+        counts = [*self.counts.values()]
+        new, wanted = self.tally.labels[number], self.wanted[number]
         if counts[number] == 1 and wanted:
             return ", its single row was rewritten" if new else ", its single row was left as it is"
         return f", {wanted - new:,} short" if new < wanted else ""

@@ -234,7 +234,12 @@ def joined_schema(spool: Spool, examples: Examples, settings: AugmentationSettin
 
 
 def joined_batches(
-    spool: Spool, examples: Examples, rows: Iterable[NewRow], settings: AugmentationSettings, schema: pa.Schema
+    spool: Spool,
+    examples: Examples,
+    rows: Iterable[NewRow],
+    settings: AugmentationSettings,
+    schema: pa.Schema,
+    first_row: int = 0,
 ) -> Iterator[pa.RecordBatch]:
     """The originals with all their columns, then the new rows.
 
@@ -244,6 +249,7 @@ def joined_batches(
         rows: The new rows.
         settings: Say whether originals are included, and the weight of new rows.
         schema: Result of `joined_schema`.
+        first_row: Number of the first row in the table that these rows are a block of. It is added to the parents.
 
     Returns:
         Batches of at most `linda.files.tables.BLOCK` rows.
@@ -262,7 +268,10 @@ def joined_batches(
         start += len(batch)
     rest = iter(rows)
     while block := list(islice(rest, BLOCK)):
-        yield _as_batch(new_columns(examples, block, settings), schema)
+        columns = new_columns(examples, block, settings)
+        for parent in ("parent_a", "parent_b"):
+            columns[parent] = [None if row is None else first_row + row for row in columns[parent]]
+        yield _as_batch(columns, schema)
 
 
 def _as_batch(columns: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:

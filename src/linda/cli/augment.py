@@ -1,8 +1,6 @@
 """`linda augment`: add new rows to a labelled table."""
 
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,6 +16,7 @@ LABELS = ("interpolated", "sharpened", "predicted", "measured", "hard")
 GATES = ("copies", "duplicates", "runaway", "drift")
 _CHANGE_ONE = ("eda", "ssmba", "backtranslation")  # methods that do not mix two texts
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
+BLOCK_ROWS = 100_000
 
 
 GROUPS = {
@@ -26,6 +25,7 @@ GROUPS = {
     "Texts": ("method", "model", "translate", "engine", "raw_ratio", "protect", "keep", "retries"),
     "Labels": ("multi_label", "labels", "temperature", "teacher", "encoder", "weight"),
     "Execution": ("resume", "restart", "batch_size", "workers"),
+    "Large tables": ("block_rows", "block_range", "join", "on", "ray_address", "gpus_per_worker"),
 }
 
 EXAMPLES = """\b
@@ -46,17 +46,17 @@ PROTECT_HELP = (
 )
 MULTI_LABEL_HELP = "Rows have several labels: lists of class names, or of one value from 0 to 1 per class."
 UNLABELLED_HELP = "Mix rows with these unlabelled texts (.txt, or a table); needs --labels predicted."
+OUTPUT_HELP = "Output file, overwritten if it exists; - for standard output; a folder of parts if it ends in /."
 RATIO_HELP = "Distribution of the mixing ratio: uniform, beta:0.4, a constant (0.5) or a range (0.2-0.8)."
 MODEL_HELP = "LINDA model; for ssmba, also a masked language model.  [default: the embedded model]"
 ENCODER_HELP = "Encoder of the fine-tuned teacher and of nearest partners.  [default: all-MiniLM-L6-v2]"
+BLOCK_ROWS_HELP = "Rows per block. Rows are mixed and compared within their block."
 WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column `weight`."
 
 
 @click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES, context_settings={"show_default": True})
 @click.argument("source", metavar="IN", type=FILE)
-@click.option(
-    "--output", metavar="OUT", type=FILE, help="Output file, overwritten if it exists; - for standard output."
-)
+@click.option("--output", metavar="OUT", type=FILE, help=OUTPUT_HELP)
 @click.option("--text", metavar="COLUMN", default="text", help="Text column.")
 @click.option("--label", metavar="COLUMN", default="label", help="Label column: classes or lists of probabilities.")
 @click.option("--pair", metavar="COLUMN", help="Second text column of a pair task.")
@@ -97,6 +97,12 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 @click.option(
     "--workers", default=1, type=click.IntRange(1, 256), help="Processes that write; does not affect results."
 )
+@click.option("--block-rows", default=BLOCK_ROWS, type=click.IntRange(1), help=BLOCK_ROWS_HELP)
+@click.option("--block-range", metavar="FIRST:STOP", help="Compute only these blocks, as 0:40; --join completes OUT.")
+@click.option("--join", is_flag=True, help="Check that all blocks are computed, and complete OUT.")
+@click.option("--on", default="local", type=click.Choice(["local", "ray"]), help="Compute on this machine or on Ray.")
+@click.option("--ray-address", help="Ray cluster: host:port, or auto.  [default: RAY_ADDRESS, or a new one here]")
+@click.option("--gpus-per-worker", default=0.0, type=click.FloatRange(0), help="GPUs of each worker on Ray.")
 @click.option("--input-format", type=click.Choice(FORMATS), help="Format of IN.  [default: by file name]")
 @click.option("--output-format", type=click.Choice(FORMATS), help="Format of OUT.  [default: by file name]")
 @click.pass_context
@@ -110,13 +116,20 @@ def command(
     keep: tuple[str, ...],
     resume: bool,
     restart: bool,
+    block_rows: int,
+    block_range: str | None,
+    join: bool,
+    on: str,
+    ray_address: str | None,
+    gpus_per_worker: float,
     input_format: str | None,
     output_format: str | None,
     **settings: Any,
 ) -> None:
     """Add new rows to the labelled table IN. Each is a text between two of its rows.
 
-    OUT contains the original rows and the new ones. Formats: CSV, TSV, JSON lines (also .gz and .xz) and Parquet.
+    OUT contains the original rows and the new ones. Formats: CSV, TSV, JSON lines (also .gz and .xz) and Parquet. IN
+    may be a folder of such files.
     Added columns: label_probs (probabilities of the sorted classes), parent_a and parent_b (row numbers from 0), alpha
     (share of parent_a), method and plan_seed.
     """
@@ -136,12 +149,18 @@ def command(
     augmenter = Augmenter(gates=gates, progress=True, **settings)
     plan = None if plan_file is None else Plan.read(plan_file)
     if save_plan is not None:
-        drawn = _drawn_plan(augmenter, source, input_format) if plan is None else plan
+        drawn = _drawn_plan(augmenter, source, input_format, block_rows) if plan is None else plan
         _save(drawn, save_plan)
         # A balanced plan is drawn again with the output, because it is extended if texts are rejected.
         plan = plan if augmenter.balance is not None else drawn
     if output is None:
         return
+    executor = {}
+    if on == "ray":
+        from linda.augmentation.ray_executor import RayExecutor
+
+        workers = settings["workers"] if "workers" in asked_for(context) else None
+        executor = {"executor": RayExecutor.connect(ray_address, workers, gpus_per_worker)}
     try:
         summary = augment_file(
             augmenter,
@@ -152,6 +171,10 @@ def command(
             plan=plan,
             resume=resume,
             restart=restart,
+            block_rows=block_rows,
+            block_range=None if block_range is None else _parsed_range(block_range),
+            join=join,
+            **executor,
             on_note=lambda note: click.echo(f"linda: {note}", err=True),
         )
     except KeyboardInterrupt:
@@ -174,6 +197,7 @@ def _check_needed(context: click.Context) -> None:
         (given["method"] in _CHANGE_ONE, of_mixing, f"{given['method']} does not mix texts"),
         (given["method"] in ("eda", "backtranslation"), ("model", "engine"), f"{given['method']} uses no such model"),
         (given["labels"] != "predicted", ("teacher",), "only --labels predicted uses it"),
+        (given["on"] != "ray", ("ray_address", "gpus_per_worker"), "only --on ray uses it"),
         (given["labels"] != "sharpened", ("temperature",), "only --labels sharpened uses it"),
         (
             not has_teacher and given["partners"] != "nearest",
@@ -193,16 +217,19 @@ def _check_plan_file(file: str, source: str, output: str | None) -> None:
             check_other_file(other, file)
 
 
-def _drawn_plan(augmenter: Any, source: str, input_format: str | None) -> Any:
-    from linda.augmentation.file_pipeline import examples_of, input_on_disk, spooled
-    from linda.augmentation.planning import planned_rows
-    from linda.files.tables import find_format
+def _drawn_plan(augmenter: Any, source: str, input_format: str | None, block_rows: int) -> Any:
+    from linda.augmentation.file_pipeline import draw_table_plan
 
     if source == "-":
         raise LindaError("--save-plan needs to read the input twice, so it cannot be a pipe; give a file")
-    with tempfile.TemporaryDirectory() as folder, input_on_disk(source) as path:
-        spool = spooled(augmenter, path, find_format(source, input_format), Path(folder) / "input.arrow")
-        return planned_rows(examples_of(augmenter, spool, source), augmenter)[0]
+    return draw_table_plan(augmenter, source, input_format, block_rows)
+
+
+def _parsed_range(text: str) -> tuple[int, int]:
+    first, colon, stop = text.partition(":")
+    if not (colon and first.isdecimal() and stop.isdecimal() and int(first) <= int(stop)):
+        raise LindaError(f"--block-range is {text!r}; give two block numbers, the second excluded, as 0:40")
+    return int(first), int(stop)
 
 
 def _save(plan: Any, file: str) -> None:

@@ -7,5 +7,8 @@ jsonfile  one JSON object, checked
 rowfile   rows with named columns from text files, one at a time
 pairfile  pairs of texts, for `linda interpolate`
 tables    CSV, TSV, JSON lines and Parquet, block by block, with the type of every column
+inputs    the files of one table: a file, a pipe or a folder of files, local or remote
+locks     locks on files, between processes
+storage   a folder on any file system; its files appear only when complete
 spool     a table on disk, any row of it by its number
 """

@@ -75,10 +75,7 @@ def atomic_path(path: str | Path, scratch: Path | None = None) -> Iterator[Path]
     try:
         yield part
         with writing(path):
-            _to_disk(part)  # else a power cut could leave the new name with nothing behind it
-            part.replace(target)
-        with suppress(OSError):  # not every file system knows how, and the file is there
-            _to_disk(target.parent)
+            move_into_place(part, target)
     finally:
         part.unlink(missing_ok=True)
 
@@ -118,6 +115,14 @@ def _new_file(folder: Path) -> Path:
     part = folder / part_name()
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # less the umask, as any new file
     return part
+
+
+def move_into_place(part: Path, target: Path) -> None:
+    """Give a complete file its final name. It survives a power cut when this returns."""
+    _to_disk(part)  # otherwise a power cut could leave the new name with nothing behind it
+    part.replace(target)
+    with suppress(OSError):  # not every file system can do this, and the file is there
+        _to_disk(target.parent)
 
 
 def _to_disk(path: Path) -> None:

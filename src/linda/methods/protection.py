@@ -75,7 +75,7 @@ class Protected:
         return compiled
 
 
-def _is_file(text: str) -> bool:
+def is_file(text: str) -> bool:
     try:
         return Path(text).is_file()
     except OSError:  # a long list of words is no file name
@@ -83,7 +83,7 @@ def _is_file(text: str) -> bool:
 
 
 def _words_of(text: str) -> list[str]:
-    if text.endswith(_FILES) or _is_file(text):
+    if text.endswith(_FILES) or is_file(text):
         with open_text(text) as lines:
             words = [line.strip() for line in lines if line.strip()]
     else:

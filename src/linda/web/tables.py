@@ -12,10 +12,8 @@ from typing import Any
 
 from linda import methods
 from linda.augmentation import Augmenter
-from linda.augmentation.file_pipeline import augment_file, examples_of, spooled
+from linda.augmentation.file_pipeline import augment_file, draw_table_plan
 from linda.augmentation.gates import Gates
-from linda.augmentation.plan import Plan
-from linda.augmentation.planning import planned_rows
 from linda.augmentation.summary import RunSummary
 from linda.errors import LindaError
 from linda.files.tables import column_values, find_format, read_table
@@ -156,7 +154,7 @@ def run_table(
         run_table(table, folder / "output.csv", "csv", make_augmenter(settings, model, progress), progress)
     """
     with _named(table.path, table.name):
-        plan = _plan(table, augmenter, output.parent)
+        plan = draw_table_plan(augmenter, table.path, table.file_format)
         progress.total = len(plan)
         return augment_file(
             augmenter, table.path, output, source_format=table.file_format, output_format=output_format, plan=plan
@@ -183,7 +181,7 @@ def preview_table(
     """
     output = folder / "preview.jsonl"
     with _named(table.path, table.name):
-        whole = _plan(table, augmenter, folder)
+        whole = draw_table_plan(augmenter, table.path, table.file_format)
         plan = whole[:rows]
         progress.total = len(plan)
         summary = augment_file(
@@ -201,7 +199,7 @@ def preview_table(
     parents = _rows_of(table, numbers, columns, augmenter.label)
     return {
         "rows": [_preview_row(row, parents, columns, augmenter.label) for row in new],
-        "label_names": list(summary.examples.labels.names),
+        "label_names": list(summary.counts),
         "planned_in_all": len(whole),
         **summary_values(summary),
     }
@@ -230,15 +228,6 @@ def summary_values(summary: RunSummary) -> dict[str, Any]:
         "seconds": round(summary.seconds, 1),
         "gates": {gate: {"stopped": tally.stopped[gate], "left_out": tally.left_out[gate]} for gate in Gates.names()},
     }
-
-
-def _plan(table: TableFile, augmenter: Augmenter, folder: Path) -> Plan:
-    spool = folder / "plan.arrow"
-    try:
-        rows = spooled(augmenter, table.path, table.file_format, spool, table.name)
-        return planned_rows(examples_of(augmenter, rows, table.name), augmenter)[0]
-    finally:
-        spool.unlink(missing_ok=True)
 
 
 def _rows_of(

@@ -1,0 +1,130 @@
+"""One block in, one part out: what every executor runs, on this machine or on another."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from linda.augmentation import blocks
+from linda.augmentation.balance import BalancedPlanner
+from linda.augmentation.blocks import Block
+from linda.augmentation.examples import Examples
+from linda.augmentation.journal import Journal
+from linda.augmentation.parts import Manifest, RunFolder
+from linda.augmentation.pipeline import Augmenter, augment_rows, check_rows, find_teacher
+from linda.augmentation.plan import Plan
+from linda.augmentation.planning import find_neighbours
+from linda.augmentation.settings import AugmentationSettings
+from linda.augmentation.summary import Tally
+from linda.augmentation.tables import joined_batches
+from linda.augmentation.texts import WriteAll
+from linda.files.spool import Spool
+from linda.files.textio import atomic_path
+
+
+class PartWriter:
+    """Writes the parts of a run. The model and the workers are started by the first block and serve all of them.
+
+    Args:
+        folder: The run, with its manifest and the input of the blocks.
+        manifest: The manifest of the run.
+        augmenter: The settings.
+        plan: A plan for the whole table. By default each block draws its own.
+        keep_journals: Keep finished chunks in the folder, so that a killed block continues where it stopped. Needs a
+            local folder, and no two processes may compute the same block.
+
+    Example:
+        with PartWriter(folder, manifest, augmenter) as write_part:
+            for number in folder.missing(manifest):
+                write_part(number)
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        manifest: Manifest,
+        augmenter: Augmenter,
+        plan: Plan | None = None,
+        *,
+        keep_journals: bool = True,
+    ) -> None:
+        self._folder, self._manifest, self._augmenter, self._plan = folder, manifest, augmenter, plan
+        self._keep_journals = keep_journals
+        self._opened = ExitStack()
+        self._teacher: Any = None
+
+    def __enter__(self) -> "PartWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return self._opened.__exit__(kind, error, traceback)
+
+    def __call__(self, number: int) -> None:
+        """Write the part of a block: originals and new rows. It appears only when it is complete."""
+        block, schema = self._manifest.table.blocks[number], self._manifest.schema
+        with self._folder.storage.reading(self._folder.block_input(number)) as path, self._journal(number) as journal:
+            spool = Spool(path)
+            examples = check_rows(spool, self._augmenter, self._manifest.table.classes, block.first_row)
+            plan, planner = self._block_plan(examples, block, journal)
+            self._generate(examples, plan, planner, journal)
+            rows = chain.from_iterable(chunk.rows for chunk in journal.chunks())
+            batches = joined_batches(spool, examples, rows, self._augmenter, schema, block.first_row)
+            tally = sum((chunk.tally for chunk in journal.chunks()), Tally())
+            self._folder.write_part(self._manifest, number, batches, tally)
+            journal.remove()
+
+    def _block_plan(self, examples: Examples, block: Block, journal: Journal) -> tuple[Plan, BalancedPlanner | None]:
+        neighbours = None if self._plan is not None else _neighbours(self._augmenter, examples, journal)
+        return blocks.plan_block(examples, self._augmenter, block, self._manifest.table, self._plan, neighbours)
+
+    def _generate(self, examples: Examples, plan: Plan, planner: BalancedPlanner | None, journal: Journal) -> None:
+        """Append the chunks of the plan that are missing in the journal."""
+        if journal.rows_done() == len(plan) and (planner is None or not len(plan)):
+            return
+        if self._teacher is None:
+            self._teacher = find_teacher(examples, self._augmenter)
+        done = journal.chunks()
+        for chunk in augment_rows(examples, plan, self._augmenter, self._write_all, self._teacher, done, planner):
+            journal.append(chunk)
+
+    @cached_property
+    def _write_all(self) -> WriteAll:
+        return self._opened.enter_context(self._augmenter.writing())
+
+    @contextmanager
+    def _journal(self, number: int) -> Iterator[Journal]:
+        folder = self._folder.journal_folder(number) if self._keep_journals else None
+        if folder is not None:
+            with Journal(folder) as journal:
+                yield journal
+            return
+        with tempfile.TemporaryDirectory() as temporary, Journal(Path(temporary) / "journal") as journal:
+            yield journal
+
+
+def write_parts_here(
+    folder: RunFolder, manifest: Manifest, augmenter: Augmenter, plan: Plan | None, numbers: Sequence[int]
+) -> None:
+    """The executor of this machine: one block after the other, with `augmenter.workers` processes."""
+    with PartWriter(folder, manifest, augmenter, plan) as write_part:
+        for number in numbers:
+            write_part(number)
+
+
+def _neighbours(settings: AugmentationSettings, examples: Examples, journal: Journal) -> np.ndarray | None:
+    """The nearest rows. They are kept in the journal, because rounding errors differ between machines."""
+    if journal.neighbours.exists():
+        return np.asarray(np.load(journal.neighbours))
+    neighbours = find_neighbours(examples, settings)
+    if neighbours is not None:
+        with atomic_path(journal.neighbours) as part, part.open("wb") as file:
+            np.save(file, neighbours)
+    return neighbours

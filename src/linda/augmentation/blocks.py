@@ -1,0 +1,262 @@
+"""A table as a sequence of blocks: a fixed number of consecutive rows each.
+
+Partners, plan, gates and duplicates are those of the block, so its new rows depend only on its rows, the settings and
+(seed, number of the block), and memory is that of one block. A table that fits in one block has the plan that the same
+rows have in memory.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from linda.augmentation.balance import BalancedPlanner
+from linda.augmentation.examples import Examples
+from linda.augmentation.labels import LabelName
+from linda.augmentation.plan import NoPartnerError, Plan, make_plan
+from linda.augmentation.planning import find_planner, plan_notes, planned_rows, to_make
+from linda.augmentation.settings import AugmentationSettings
+from linda.errors import LindaError
+
+# Rows of a block. A smaller table is one block.
+BLOCK_ROWS = 100_000
+
+
+@dataclass(frozen=True)
+class Block:
+    """What is known of a block without its rows."""
+
+    number: int
+    first_row: int  # in the table
+    rows: int
+    skipped: int  # of them, without text
+    counts: dict[LabelName, int]  # rows of each class, of those that are not skipped
+    counts_before: dict[LabelName, int]  # in all earlier blocks
+    sets: tuple[int, int] | None = None  # if rows have several classes: sets of classes with one row, and with more
+
+    @property
+    def kept(self) -> int:
+        return self.rows - self.skipped
+
+    @property
+    def label_rows(self) -> list[int]:
+        """Rows of each label, at most two. If rows have several classes, a label is a set of classes."""
+        if self.sets is None:
+            return [min(count, 2) for count in self.counts.values()]
+        single, shared = self.sets
+        return [1] * single + [2] * shared
+
+
+@dataclass(frozen=True)
+class BlockedTable:
+    """What one pass over a table tells: its classes, and how many rows of each class every block has."""
+
+    classes: tuple[LabelName, ...]
+    blocks: tuple[Block, ...]
+
+    @classmethod
+    def of(cls, classes: Iterable[LabelName], sizes: Iterable[Sequence[Any]]) -> "BlockedTable":
+        """`sizes`: rows, skipped rows, and rows of each class, block by block; `Block.sets` may follow."""
+        names = tuple(classes)
+        blocks: list[Block] = []
+        first, before = 0, dict.fromkeys(names, 0)
+        for number, (rows, skipped, counts, *sets) in enumerate(sizes):
+            own = dict(zip(names, counts, strict=True))
+            blocks.append(Block(number, first, rows, skipped, own, before, tuple(sets[0]) if sets else None))
+            first, before = first + rows, {name: before[name] + own[name] for name in names}
+        return cls(names, tuple(blocks))
+
+    @cached_property
+    def rows(self) -> int:
+        return sum(block.rows for block in self.blocks)
+
+    @cached_property
+    def skipped(self) -> int:
+        return sum(block.skipped for block in self.blocks)
+
+    @cached_property
+    def counts(self) -> dict[LabelName, int]:
+        """Rows of each class."""
+        last = self.blocks[-1]
+        return {name: last.counts_before[name] + last.counts[name] for name in self.classes}
+
+    def to_json(self) -> dict[str, Any]:
+        sizes = [
+            [block.rows, block.skipped, list(block.counts.values()), *([] if block.sets is None else [block.sets])]
+            for block in self.blocks
+        ]
+        return {"classes": list(self.classes), "blocks": sizes}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "BlockedTable":
+        return cls.of(values["classes"], values["blocks"])
+
+
+def cut(batches: Iterable[pa.RecordBatch], block_rows: int) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Cut batches into blocks. The batches of a block must be read before the next block is asked for."""
+    source, waiting = iter(batches), deque[pa.RecordBatch]()
+
+    def one_block() -> Iterator[pa.RecordBatch]:
+        missing = block_rows
+        while missing and (batch := waiting.popleft() if waiting else next(source, None)) is not None:
+            if len(batch) > missing:
+                waiting.append(batch.slice(missing))
+                batch = batch.slice(0, missing)
+            missing -= len(batch)
+            yield batch
+
+    while True:
+        if not waiting:
+            if (batch := next(source, None)) is None:
+                return
+            waiting.append(batch)
+        yield one_block()
+
+
+# --- the plan of a block --------------------------------------------------------------------------------------
+
+
+def block_settings(settings: AugmentationSettings, block: Block, table: BlockedTable) -> AugmentationSettings | None:
+    """The settings that the plan of a block is drawn with: its seed, and its share of the total. None: it gets no row.
+
+    Depends only on the settings, the number of the block, and the rows of the block, of the blocks before it and of
+    the table.
+    """
+    seed = settings.seed
+    if block.number:
+        digest = blake2b(f"{settings.seed} {block.number}".encode(), digest_size=8).digest()
+        seed = int.from_bytes(digest, "little")
+    if settings.total is None:
+        return replace(settings, seed=seed)
+    before = sum(earlier.kept for earlier in table.blocks[: block.number])
+    total = share(settings.total, before, block.kept, table.rows - table.skipped)
+    return replace(settings, seed=seed, total=total) if total else None
+
+
+def rows_to_make(settings: AugmentationSettings, block: Block, table: BlockedTable) -> np.ndarray:
+    """New rows of each class (C,) that a block makes to balance the classes of the table.
+
+    What a class needs is divided among the blocks in proportion to their rows of this class.
+    """
+    needed = zip(table.classes, to_make(table.counts, settings).tolist(), strict=True)
+    shares = [share(rows, block.counts_before[c], block.counts[c], table.counts[c]) for c, rows in needed]
+    return np.array(shares, dtype=np.int64)
+
+
+def share(total: int, before: int, own: int, whole: int) -> int:
+    """The share of `own` rows in a total, after `before` of the `whole`. The shares of all blocks add up to it."""
+    return total * (before + own) // whole - total * before // whole if whole else 0
+
+
+def plan_block(
+    examples: Examples,
+    settings: AugmentationSettings,
+    block: Block,
+    table: BlockedTable,
+    given: Plan | None = None,
+    neighbours: np.ndarray | None = None,
+) -> tuple[Plan, BalancedPlanner | None]:
+    """The plan of a block, and the planner that can extend it, if classes are balanced.
+
+    Args:
+        examples: The rows of the block.
+        settings: Which partners, how many and at which ratio.
+        block: The block.
+        table: The table that it belongs to.
+        given: The plan of the table, if it is not drawn.
+        neighbours: Result of `find_neighbours`, if it is known.
+
+    Returns:
+        The plan, with rows numbered from 0 in the block, and the planner or None. The plan is empty if no row of the
+        block has a partner, and there are other blocks.
+
+    Example:
+        plan, planner = plan_block(examples, settings, table.blocks[0], table)
+    """
+    own = block_settings(settings, block, table)
+    part = None if given is None else given_block_plan(given, block, table)
+    if own is None or (part is not None and not len(part) and len(table.blocks) > 1):
+        return Plan.of([]), None
+    missing = None if settings.balance is None else rows_to_make(settings, block, table)
+    try:
+        return planned_rows(examples, own, part, neighbours, missing)
+    except NoPartnerError:
+        if len(table.blocks) == 1:
+            raise
+        return Plan.of([]), None
+
+
+def given_block_plan(plan: Plan, block: Block, table: BlockedTable) -> Plan:
+    """The rows of a given plan that belong to a block, with rows numbered from 0 in the block."""
+    if len(table.blocks) == 1:
+        return plan
+    stop = block.first_row + block.rows
+    part = plan[np.flatnonzero((plan.row >= block.first_row) & (plan.row < stop)).tolist()]
+    return Plan(part.row - block.first_row, part.partner - block.first_row, part.alpha, part.seed)
+
+
+def check_given_plan(plan: Plan, table: BlockedTable) -> None:
+    """Raise a `LindaError` unless every plan row mixes two rows of one block."""
+    if len(table.blocks) == 1:
+        return  # `Plan.check_fits` is enough
+    plan.check_fits(np.zeros(table.rows, dtype=np.int8))
+    block_rows = table.blocks[0].rows
+    apart = plan.row // block_rows != plan.partner // block_rows
+    if apart.any():
+        place = int(apart.argmax())
+        raise LindaError(
+            f"row {place} of the plan mixes rows {plan.row[place]} and {plan.partner[place]}, which are in different "
+            f"blocks; set --block-rows to at least {table.rows}"
+        )
+
+
+def check_settings(table: BlockedTable, settings: AugmentationSettings) -> None:
+    """Raise a `LindaError` if these settings need the whole table in one block, or more rows than a block can make."""
+    if len(table.blocks) == 1:
+        return
+    if settings.unlabelled is not None:
+        raise LindaError(
+            f"unlabelled texts need the table in one block, and it has {len(table.blocks):,}; "
+            f"set --block-rows to at least {table.rows}"
+        )
+    if settings.balance is None or settings.partners == "nearest" or not settings.mixes:
+        return
+    for block in table.blocks:
+        needed = rows_to_make(settings, block, table)
+        codes = np.repeat(np.arange(len(needed)), [*block.counts.values()])
+        try:
+            find_planner(codes, needed, settings).check_limits(block.counts)
+        except LindaError as error:
+            raise LindaError(f"block {block.number}: {error}, or use larger blocks (--block-rows)") from error
+
+
+def notes(table: BlockedTable, settings: AugmentationSettings) -> Iterator[str]:
+    """What the user should know about the partners in this table. An error if no block has any."""
+    yield from plan_notes(table.counts, [block.label_rows for block in table.blocks], settings)
+    if len(table.blocks) == 1 or not settings.mixes:
+        return
+    errors = [error for block in table.blocks if (error := _partner_error(block, settings)) is not None]
+    if len(errors) == len(table.blocks):
+        raise errors[0]
+    if errors:
+        yield (
+            f"{len(errors):,} of {len(table.blocks):,} blocks have no rows that can be mixed and get no new rows; "
+            "shuffle the table, or use larger blocks (--block-rows)"
+        )
+
+
+def _partner_error(block: Block, settings: AugmentationSettings) -> NoPartnerError | None:
+    """The error of drawing a plan for this block. Two rows of a label stand for all of them."""
+    few = block.label_rows
+    try:
+        make_plan(
+            np.repeat(np.arange(len(few)), few), partners="any" if settings.partners == "nearest" else settings.partners
+        )
+    except NoPartnerError as error:
+        return error
+    return None

@@ -1,0 +1,208 @@
+"""What is done once, before the first block: the input is checked, counted and cut into blocks."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, fields, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linda import __version__
+from linda.augmentation import blocks
+from linda.augmentation.blocks import BlockedTable
+from linda.augmentation.examples import Examples
+from linda.augmentation.labels import LabelName
+from linda.augmentation.multi_labels import MultiLabels
+from linda.augmentation.parts import Manifest, RunFolder
+from linda.augmentation.pipeline import Augmenter, check_rows, find_teacher
+from linda.augmentation.plan import Plan
+from linda.augmentation.settings import EXECUTION, AugmentationSettings
+from linda.augmentation.tables import joined_schema
+from linda.errors import LindaError
+from linda.files.inputs import InputFile, read_files
+from linda.files.spool import Spool, write_spool
+from linda.files.tables import check_writable
+
+
+def run_values(
+    settings: AugmentationSettings,
+    files: Sequence[InputFile],
+    plan: Plan | None,
+    block_rows: int,
+    known: Manifest | None = None,
+) -> dict[str, Any]:
+    """Everything that the rows depend on. Runs with the same values write the same parts.
+
+    Args:
+        settings: The settings.
+        files: The input.
+        plan: The plan, if it is given.
+        block_rows: Rows per block.
+        known: Manifest of an earlier run. If its input has not changed since, it is not read again.
+
+    Returns:
+        Values that can be written as JSON.
+
+    Example:
+        run_values(AugmentationSettings(), files, None, 100_000)["seed"]  # 0
+    """
+    values = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name not in EXECUTION}
+    values |= {name: _model_state(values[name]) for name in ("model", "teacher", "encoder")}
+    if isinstance(settings.unlabelled, str | Path):
+        values |= {"unlabelled": _file_digest(Path(settings.unlabelled))}
+    values |= {"protect": [*settings.protected.words, *settings.protected.patterns]}
+    values |= {"translate": [_model_state(model) for model in settings.translate or ()]}
+    values |= {"method": settings.method_name, "gates": asdict(settings.gates), "engine": settings.engine_name}
+    columns = [] if plan is None else [plan.row, plan.partner, plan.alpha, plan.seed]
+    is_known = known is not None and known.input_state == _input_state(files)
+    return {
+        "linda": __version__,
+        "input": known.run["input"] if known is not None and is_known else [file.digest() for file in files],
+        "input format": [file.file_format for file in files],
+        "block_rows": block_rows,
+        "plan": [hashlib.sha256(column.tobytes()).hexdigest() for column in columns],
+        **values,
+    }
+
+
+def prepare(
+    folder: RunFolder,
+    settings: AugmentationSettings,
+    files: Sequence[InputFile],
+    name: str,
+    run: dict[str, Any],
+    output_format: str,
+) -> Manifest:
+    """Read the input, check and count its rows, and write each block to the folder of the run.
+
+    Args:
+        folder: The folder of the run.
+        settings: Name the columns.
+        files: The input.
+        name: Name of the input in messages.
+        run: Result of `run_values`.
+        output_format: Format of the output, which may not be able to hold every value.
+
+    Returns:
+        The manifest. It is written last: without it, the rest is ignored.
+
+    Example:
+        prepare(RunFolder("out"), settings, files, "train.csv", run, "parquet")
+    """
+    first_row, sizes, examples = 0, [], None
+    labels = _TableLabels()
+    for number, batches in enumerate(blocks.cut(read_files(files, settings.text_columns), run["block_rows"])):
+        first = next(batches)
+        with folder.storage.writing(folder.block_input(number)) as path:
+            write_spool(path, first.schema, chain([first], batches))
+            spool = Spool(path)
+            examples = checked_rows(spool, settings, name, first_row)
+            labels.add(examples, name, first_row)
+            sizes.append((len(spool), examples.skipped, examples.labels.counts(), _sets(examples)))
+            for batch in spool.batches():
+                check_writable(batch, output_format, first_row)
+                first_row += len(batch)
+    assert examples is not None  # a file without rows is an error
+    classes = labels.names if settings.classes is None else tuple(settings.classes)
+    table = BlockedTable.of(
+        classes,
+        ((rows, skipped, [own.get(c, 0) for c in classes], *sets) for rows, skipped, own, sets in sizes),
+    )
+    schema = joined_schema(spool, replace(examples, labels=replace(examples.labels, names=classes)), settings)
+    manifest = Manifest(run, table, schema, _input_state(files))
+    folder.write_manifest(manifest)
+    return manifest
+
+
+def checked_rows(table: Spool, settings: AugmentationSettings, name: str, first_row: int = 0) -> Examples:
+    """The rows, checked. Errors name the file."""
+    try:
+        return check_rows(table, settings, first_row=first_row)
+    except LindaError as error:
+        counted = " (the first row is row 0)" if str(error).startswith("row ") else ""
+        raise LindaError(f"{name}: {error}{counted}") from error
+
+
+def with_teacher(augmenter: Augmenter, folder: RunFolder, manifest: Manifest) -> Augmenter:
+    """The settings with a teacher, if one is needed. It is fine-tuned on the first block and kept in the folder."""
+    if augmenter.labels != "predicted" or augmenter.teacher is not None:
+        return augmenter
+    if folder.teacher is None:
+        raise LindaError(
+            f"a teacher cannot be fine-tuned into {folder}; give one that all machines can read (--teacher)"
+        )
+    if not folder.teacher.exists():
+        first = manifest.table.blocks[0].counts
+        absent = [name for name, count in manifest.table.counts.items() if count and not first[name]]
+        if absent:
+            raise LindaError(
+                f"the teacher is fine-tuned on the first block, which has no row with the label {absent[0]!r}; "
+                "shuffle the table, or give a teacher (--teacher)"
+            )
+        with folder.storage.reading(folder.block_input(0)) as path:
+            examples = check_rows(Spool(path), augmenter, manifest.table.classes)
+            find_teacher(examples, augmenter).save(folder.teacher)
+    return replace(augmenter, teacher=folder.teacher)
+
+
+class _TableLabels:
+    """The classes of all blocks."""
+
+    def __init__(self) -> None:
+        self._names: set[LabelName] = set()
+        self._kind: str | None = None
+
+    def add(self, examples: Examples, name: str, first_row: int) -> None:
+        own = examples.labels
+        if not own.names or not len(examples.kept):
+            return
+        is_vector = own.form.kind != "names" if isinstance(own, MultiLabels) else own.soft is not None
+        kind = f"list of {len(own.names)} numbers" if is_vector else type(own.names[0]).__name__
+        if self._kind not in (None, kind):
+            raise LindaError(
+                f"{name}: labels are of type {kind} from row {first_row} on, earlier ones of type {self._kind}; "
+                "use one type"
+            )
+        self._kind = kind
+        self._names |= set(own.names)
+
+    @property
+    def names(self) -> tuple[LabelName, ...]:
+        return tuple(sorted(self._names))
+
+
+def _sets(examples: Examples) -> list[tuple[int, int]]:
+    """`Block.sets`, if rows have several classes."""
+    if not isinstance(examples.labels, MultiLabels):
+        return []
+    rows = np.bincount(examples.labels.codes[examples.kept])
+    return [(int((rows == 1).sum()), int((rows > 1).sum()))]
+
+
+def _file_digest(path: Path) -> str:
+    if not path.is_file():
+        raise LindaError(f"there is no file {path}")
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _input_state(files: Sequence[InputFile]) -> list[Any]:
+    return [[file.place, *file.state()] for file in files]
+
+
+def _model_state(model: Any) -> Any:
+    """Of a folder: a digest of its files. Of an object: the name of its class. A name on the hub is its own state."""
+    if model is None:
+        return None
+    if not isinstance(model, str | Path):
+        return type(model).__name__
+    if not Path(model).is_dir():
+        return str(model)
+    digest = hashlib.sha256()
+    for file in sorted(file for file in Path(model).iterdir() if file.is_file()):
+        digest.update(file.name.encode() + b"\0")
+        with file.open("rb") as content:
+            digest.update(hashlib.file_digest(content, "sha256").digest())
+    return digest.hexdigest()

@@ -1,0 +1,143 @@
+"""The files of one table: a file, a pipe, or a folder of files, on this machine or on a remote file system."""
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from linda.errors import LindaError
+from linda.files.paths import checked_path, open_input
+from linda.files.storage import file_system, is_url
+from linda.files.tables import find_format, is_json, read_table
+from linda.files.textio import display_name
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """One file of a table."""
+
+    place: str  # path or URL
+    name: str  # in messages
+    file_format: str
+
+    @contextmanager
+    def on_disk(self) -> Iterator[Path]:
+        """A local path to read from. A remote file is copied to a temporary one."""
+        if not is_url(self.place):
+            yield Path(self.place)
+            return
+        remote, path = file_system(self.place)
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / path.rsplit("/", 1)[-1]
+            try:
+                remote.get_file(path, str(copy))
+            except OSError as error:
+                raise LindaError(f"cannot read {self.name}: {str(error).lower() or 'no such file'}") from error
+            yield copy
+
+    def digest(self) -> str:
+        """SHA-256 of the content."""
+        with self.on_disk() as path, path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def state(self) -> list[Any]:
+        """Size and time of the last change, to skip reading a file whose digest is known."""
+        if is_url(self.place):
+            remote, path = file_system(self.place)
+            found = remote.info(path)
+            return [found.get("size"), str(found.get("mtime") or found.get("LastModified") or found.get("created"))]
+        status = Path(self.place).stat()
+        return [status.st_size, status.st_mtime_ns]
+
+
+@contextmanager
+def input_files(source: str | Path, file_format: str | None = None) -> Iterator[list[InputFile]]:
+    """The files of a table: a file, the files of a folder by name, or a copy of standard input (`-`) or of a pipe.
+
+    Files of a folder whose names do not tell their format are left out.
+    """
+    name = display_name(source)
+    if is_url(source):
+        yield _remote_files(str(source), file_format)
+        return
+    path = Path(source) if str(source) == "-" else checked_path(source)
+    if str(source) != "-" and path.is_file():
+        yield [InputFile(str(source), name, find_format(source, file_format))]
+        return
+    if str(source) != "-" and path.is_dir():
+        yield _files_of_folder(name, [str(file) for file in sorted(path.iterdir()) if file.is_file()], file_format)
+        return
+    if str(source) != "-" and not path.exists():
+        raise LindaError(f"there is no file {source}")
+    file_format = find_format(source, file_format)
+    pipe = open_input(source)
+    with tempfile.TemporaryDirectory() as folder, (Path(folder) / path.name).open("w+b") as copy:
+        shutil.copyfileobj(pipe, copy)
+        copy.flush()
+        if str(source) != "-":
+            pipe.close()
+        yield [InputFile(copy.name, name, file_format)]
+
+
+def read_files(files: Sequence[InputFile], texts: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of all files in order, in small batches of one schema. `texts`: columns that are text in any case."""
+    first: pa.Schema | None = None
+    for file in files:
+        with file.on_disk() as path:
+            schema, batches = read_table(path, file.file_format, texts, file.name)
+            first = first or schema
+            _check_same(first, schema, files[0].name, file.name)
+            for batch in batches:
+                columns = [column.cast(field.type) for column, field in zip(batch.columns, first, strict=True)]
+                yield pa.RecordBatch.from_arrays(columns, schema=first)
+
+
+def _remote_files(url: str, file_format: str | None) -> list[InputFile]:
+    remote, path = file_system(url)
+    try:
+        if remote.isfile(path):
+            return [InputFile(url, url, find_format(url, file_format))]
+        found = remote.ls(path, detail=True)
+    except OSError as error:
+        raise LindaError(f"cannot read {url}: {str(error).splitlines()[0].lower()}") from error
+    names = sorted(entry["name"].rsplit("/", 1)[-1] for entry in found if entry["type"] == "file")
+    return _files_of_folder(url, [f"{url.rstrip('/')}/{name}" for name in names], file_format)
+
+
+def _files_of_folder(folder: str, places: list[str], file_format: str | None) -> list[InputFile]:
+    files = []
+    for place in places:
+        if place.rsplit("/", 1)[-1].startswith((".", "_")):
+            continue
+        try:
+            files.append(InputFile(place, place, find_format(place, file_format)))
+        except LindaError:
+            continue
+    if not files:
+        raise LindaError(
+            f"{folder} is a folder; give a file, or a folder that has .csv, .tsv, .jsonl or .parquet files"
+        )
+    return files
+
+
+def _check_same(first: pa.Schema, second: pa.Schema, first_name: str, second_name: str) -> None:
+    one, other = ({field.name: _kind(field) for field in schema} for schema in (first, second))
+    for column in {**one, **other}:
+        if one.get(column) != other.get(column):
+            raise LindaError(
+                f"{second_name} has another schema than {first_name}: column {column!r} is "
+                f"{other.get(column, 'missing')}, not {one.get(column, 'missing')}; make the files alike"
+            )
+    if list(one) != list(other):
+        raise LindaError(f"{second_name} has its columns in another order than {first_name}; make the files alike")
+
+
+def _kind(field: pa.Field) -> str:
+    # Writers differ in the width of the offsets of texts and lists (large_string), which changes no value.
+    return "of several types" if is_json(field) else str(field.type).replace("large_", "")

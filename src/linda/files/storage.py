@@ -1,0 +1,152 @@
+"""A folder on any file system: a local path, or a URL that pyarrow or fsspec knows (s3://, gs://, hdfs://, …).
+
+Files appear under their names only when they are complete. Two processes may write the same file at the same time: each
+uses a temporary file of its own, and the last rename wins.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from linda.errors import LindaError
+from linda.files.jsonfile import read_json_object
+from linda.files.textio import move_into_place
+
+# pyarrow has these built in; fsspec would need another package for each.
+_BY_PYARROW = ("s3", "gs", "gcs", "hdfs", "viewfs")
+# An object appears when its upload is complete, and cannot be renamed.
+_OBJECT_STORES = ("s3", "gs", "gcs", "az", "abfs", "adl", "oss", "memory")
+
+
+def is_url(path: str | Path) -> bool:
+    return "://" in str(path)
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """The fsspec file system of a URL, and the path in it."""
+    import fsspec
+    import pyarrow as pa
+    from fsspec.implementations.arrow import ArrowFSWrapper
+    from pyarrow import fs as arrow_fs
+
+    try:
+        if url.split("://")[0] in _BY_PYARROW:
+            found, path = arrow_fs.FileSystem.from_uri(url)
+            return ArrowFSWrapper(found), path
+        return fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError, OSError, pa.ArrowException) as error:
+        raise LindaError(f"cannot open {url}: {_reason(error)}") from error
+
+
+class Storage:
+    """The files of one folder, by name. A name may contain a folder: `work/input-00000.arrow`."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.name = str(folder)
+        self.local: Path | None = None if is_url(folder) else Path(folder)  # None for a remote folder
+        if self.local is None:
+            self._remote, self._root = file_system(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def names(self, under: str = "") -> list[str]:
+        """Names of the files directly in this folder or in a folder of it, sorted."""
+        if self.local is not None:
+            folder = self.local / under
+            return sorted(path.name for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
+        folder_path = f"{self._root}/{under}".rstrip("/")
+        self._remote.invalidate_cache()
+        if not self._remote.exists(folder_path):
+            return []
+        return sorted(found["name"].rsplit("/", 1)[-1] for found in self._remote.ls(folder_path, detail=True))
+
+    def exists(self, name: str) -> bool:
+        if self.local is not None:
+            return (self.local / name).is_file()
+        self._remote.invalidate_cache()
+        return bool(self._remote.exists(f"{self._root}/{name}"))
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[Path]:
+        """A local path to read a file from. A remote file is copied to a temporary one."""
+        if self.local is not None:
+            yield self.local / name
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / Path(name).name
+            try:
+                self._remote.get_file(f"{self._root}/{name}", str(copy))
+            except OSError as error:
+                raise LindaError(f"cannot read {self.name}/{name}: {_reason(error)}") from error
+            yield copy
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[Path]:
+        """A local path to write a file to. When the block ends well, the file appears under its name."""
+        if self.local is not None:
+            target = self.local / name
+            part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+            try:
+                self._make_folder(target.parent)
+                yield part
+                move_into_place(part, target)
+            finally:
+                part.unlink(missing_ok=True)
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            part = Path(folder) / Path(name).name
+            yield part
+            try:
+                self._upload(part, f"{self._root}/{name}")
+            except OSError as error:
+                raise LindaError(f"cannot write to {self.name}: {_reason(error)}") from error
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        with self.reading(name) as path:
+            return read_json_object(path)
+
+    def write_json(self, name: str, value: Any) -> None:
+        with self.writing(name) as path:
+            path.write_text(json.dumps(value, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def remove(self, name: str) -> None:
+        """Delete a file or a folder, if it exists."""
+        if self.local is not None:
+            path = self.local / name
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        elif self._remote.exists(f"{self._root}/{name}"):
+            self._remote.rm(f"{self._root}/{name}", recursive=True)
+
+    def _make_folder(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if not os.access(folder, os.W_OK):
+                raise PermissionError(13, "Permission denied")
+        except OSError as error:
+            raise LindaError(f"cannot write to {self.name}: {_reason(error)}") from error
+
+    def _upload(self, part: Path, target: str) -> None:
+        self._remote.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
+        if self.name.split("://")[0] in _OBJECT_STORES:
+            self._remote.put_file(str(part), target)
+            return
+        temporary = f"{target}.{uuid.uuid4().hex}.part"
+        self._remote.put_file(str(part), temporary)
+        if self._remote.exists(target):
+            self._remote.rm(target)
+        self._remote.mv(temporary, target)
+
+
+def _reason(error: BaseException) -> str:
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return text.splitlines()[0].rstrip(".").lower()

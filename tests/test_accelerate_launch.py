@@ -1,0 +1,53 @@
+"""Training by `accelerate launch`: two processes, one of them killed, continue to the same losses."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from linda.model import LindaModel
+from linda.training import TrainingSettings
+from test_training import _changed, _losses, _options, _wait_for, corpus, settings
+
+__all__ = ["corpus", "settings"]  # fixtures
+
+
+def launcher() -> list[str]:
+    """Two processes on this machine. On several machines, each has --machine_rank and --main_process_ip as well."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    # --multi_gpu selects the launcher for several processes; where there is no GPU they compute on the CPU.
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu"]
+    several = ["--num_machines", "1", "--num_processes", "2", "--main_process_port", str(port)]
+    return [*launch, *several, "--mixed_precision", "no", "--dynamo_backend", "no", "-m", "linda"]
+
+
+def start(*arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen([*launcher(), *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def processes_of_training(run: "subprocess.Popen[str]") -> list[psutil.Process]:
+    children = psutil.Process(run.pid).children(recursive=True)
+    return [child for child in children if "train" in child.cmdline() and "RANK" in child.environ()]
+
+
+def test_a_killed_process_is_made_good_by_resuming(settings: TrainingSettings, tmp_path: Path) -> None:
+    whole, folder = tmp_path / "whole", tmp_path / "killed"
+    settings = _changed(settings, steps=12, middles=None)
+    run = start("train", *_options(settings, whole))
+    assert run.wait(180) == 0, run.communicate()[1][-2000:]
+    run = start("train", *_options(settings, folder))
+    _wait_for(folder.with_name("killed.training") / "step-0000003", run)
+    ranks = {process.environ()["RANK"]: process for process in processes_of_training(run)}
+    assert sorted(ranks) == ["0", "1"]
+    ranks["1"].kill()
+    assert run.wait(120) != 0  # the launcher ends the others
+    assert len(_losses(folder)) < settings.steps
+    run = start("train", "--resume", "--output", str(folder))
+    assert run.wait(180) == 0, run.communicate()[1][-2000:]
+    assert _losses(folder) == pytest.approx(_losses(whole), rel=1e-4)
+    LindaModel.from_pretrained(folder)

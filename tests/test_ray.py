@@ -1,0 +1,145 @@
+"""The same bytes from a Ray cluster as from one process, also when a machine or the driver dies."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from linda.cli import main
+from ray_cluster import RayCluster, three_nodes
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'linda[ray]'")
+
+BLOCKS = 20
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RayCluster]:
+    with three_nodes() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows = [{"text": f"The cat of house {n} was seen by {n % 7} people.", "label": n % 3} for n in range(BLOCKS * 50)]
+    folder = tmp_path_factory.mktemp("ray")
+    (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    subprocess.run(command(folder / "in.jsonl", folder / "whole.parquet"), check=True, capture_output=True)
+    return folder / "in.jsonl"
+
+
+def command(source: Path, output: Path, *arguments: str, per_row: int = 4) -> list[str]:
+    settings = ("--method", "eda", "--block-rows", "50", "--per-row", str(per_row))
+    return [sys.executable, "-m", "linda", "augment", str(source), "--output", str(output), *settings, *arguments]
+
+
+def on_ray(cluster: RayCluster) -> tuple[str, ...]:
+    return ("--on", "ray", "--ray-address", cluster.address)
+
+
+def run(cluster: RayCluster, arguments: list[str], cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(arguments, capture_output=True, text=True, env=cluster.environment, cwd=cwd, timeout=120)
+
+
+def wait_for_parts(process: "subprocess.Popen[bytes]", output: Path, count: int) -> None:
+    while (
+        process.poll() is None
+        and len(list(output.with_name(f".{output.name}.linda-journal").glob("part-*.parquet"))) < count
+    ):
+        time.sleep(0.01)
+
+
+def test_a_driver_that_dies_loses_nothing(cluster: RayCluster, source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.parquet"
+    process = subprocess.Popen(
+        command(source, output, *on_ray(cluster)), stderr=subprocess.DEVNULL, env=cluster.environment
+    )
+    wait_for_parts(process, output, 3)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not output.exists()
+    run(cluster, command(source, output, "--resume", *on_ray(cluster))).check_returncode()
+    assert output.read_bytes() == (source.parent / "whole.parquet").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.parquet"]
+
+
+def test_the_actor_is_a_function_of_ray_data(cluster: RayCluster, source: Path, tmp_path: Path) -> None:
+    """In a process of its own, since a process can be connected to one cluster only."""
+    script = f"""
+import ray, ray.data
+from linda import Augmenter, augment_file
+from linda.augmentation.ray_executor import BlockActor
+augmenter = Augmenter(method="eda", per_row=4)
+options = dict(block_rows=50)
+augment_file(augmenter, {str(source)!r}, "out/", block_range=(0, 0), **options)
+ray.init({cluster.address!r}, logging_level="ERROR", log_to_driver=False)
+blocks = ray.data.from_items([{{"block": number}} for number in range({BLOCKS})])
+blocks.map_batches(BlockActor, fn_constructor_args=({str(tmp_path / "out")!r}, augmenter), batch_size=1, concurrency=2,
+    num_cpus=1).materialize()
+print(augment_file(augmenter, {str(source)!r}, "out/", join=True, **options))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=cluster.environment,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("1,000 rows in, ")
+    parts = [
+        pq.read_table(path).replace_schema_metadata() for path in sorted((tmp_path / "out").glob("part-*.parquet"))
+    ]
+    whole = pq.read_table(source.parent / "whole.parquet").replace_schema_metadata()
+    assert pa.concat_tables(parts).equals(whole)
+
+
+def test_an_error_of_a_worker_is_told_in_one_line(cluster: RayCluster, source: Path, tmp_path: Path) -> None:
+    arguments = ("--method", "linda", "--model", str(tmp_path / "nowhere"), *on_ray(cluster))
+    done = run(cluster, command(source, tmp_path / "out.csv", *arguments))
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("linda: ")
+    assert "nowhere" in done.stderr
+
+
+def test_a_gpu_that_is_not_there_is_told(cluster: RayCluster, source: Path, tmp_path: Path) -> None:
+    arguments = ("--gpus-per-worker", "1", *on_ray(cluster))
+    done = run(cluster, command(source, tmp_path / "out.csv", *arguments))
+    assert done.returncode == 2
+    assert "0 GPUs; a worker needs 1 CPU and 1 GPUs" in done.stderr
+
+
+def test_a_machine_that_dies_loses_nothing(cluster: RayCluster, source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.parquet"
+    process = subprocess.Popen(
+        command(source, output, *on_ray(cluster)), stderr=subprocess.PIPE, env=cluster.environment
+    )
+    wait_for_parts(process, output, 3)
+    cluster.kill_raylet()
+    assert process.poll() is None
+    errors = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, errors
+    assert b"1,000 rows in, " in errors
+    assert output.read_bytes() == (source.parent / "whole.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nonsense", "ray://127.0.0.1:1"])
+def test_nothing_listens(source: Path, tmp_path: Path, address: str) -> None:
+    start = time.monotonic()
+    arguments = ["augment", str(source), "--output", f"{tmp_path}/out.csv", "--on", "ray", "--ray-address", address]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"linda: no Ray cluster at '{address}'; ")
+    assert result.stderr.count("\n") == 1
+    assert time.monotonic() - start < 10
+    assert list(tmp_path.iterdir()) == []
