@@ -217,7 +217,7 @@ def test_files_that_differ_or_are_damaged_are_named(source: Path, tmp_path: Path
         run(folder, tmp_path / "out.csv")
     whole = (folder / "1.parquet").read_bytes()
     (folder / "2.parquet").write_bytes(whole[:100])
-    with pytest.raises(LindaError, match=r"2\.parquet is not a Parquet file"):
+    with pytest.raises(LindaError, match=r"2\.parquet is damaged, or not a Parquet file"):
         run(folder, tmp_path / "out.csv")
     (folder / "2.parquet").write_bytes(whole[:4] + bytes(400) + whole[404:])
     with pytest.raises(LindaError, match=r"2\.parquet is damaged"):
