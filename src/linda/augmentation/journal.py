@@ -70,7 +70,7 @@ class Journal:
         if not self._run.exists():  # a new journal, or one that was being removed
             self._empty()
             with atomic_writer(self._run) as file:
-                file.write(json.dumps(run, indent=2, ensure_ascii=False) + "\n")
+                file.write(json.dumps(run, indent=2) + "\n")
             return
         if not resume:
             raise LindaError(
