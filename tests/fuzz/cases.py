@@ -1,6 +1,7 @@
 """Command lines with one mistake each. Options are read from the commands themselves: a new one is tried unasked."""
 
 import random
+import re
 import shutil
 from collections.abc import Callable
 from itertools import pairwise
@@ -153,7 +154,8 @@ class Maker:
         if name == "--shots":
             line.pop("--train-size", None)
         # A blank number is named by its option; a word may happen to be a method's or a device's name.
-        parts = [part.strip() for part in value.split(",") if part.strip()] if make is mistakes.bad_word else []
+        # Of a list or of a method with settings, the part that is wrong is named.
+        parts = [part.strip() for part in re.split("[,+]", value) if part.strip()] if make is mistakes.bad_word else []
         shown = (value[:20], repr(value)[1:20], *parts, name.strip("-").replace("-", "_"), name)
         return self.case(command, line, *filter(None, shown), may_pass=make is mistakes.bad_word)
 

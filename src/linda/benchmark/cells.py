@@ -123,6 +123,10 @@ def checked_cell(values: dict[str, Any]) -> dict[str, Any]:
         value = values[name]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise LindaError(f"its {name} is {shortened(value)}")
+    try:
+        json.dumps(values, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise LindaError("it holds half a character") from None
     cell = upgraded(values)
     for name in ("test_rows", "seconds"):
         _check_numbers(name, cell[name])
