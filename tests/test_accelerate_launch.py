@@ -37,7 +37,7 @@ def processes_of_training(run: "subprocess.Popen[str]") -> list[psutil.Process]:
 
 def test_a_killed_process_is_made_good_by_resuming(settings: TrainingSettings, tmp_path: Path) -> None:
     whole, folder = tmp_path / "whole", tmp_path / "killed"
-    settings = _changed(settings, steps=12, middles=None)
+    settings = _changed(settings, steps=12)
     run = start("train", *_options(settings, whole))
     assert run.wait(180) == 0, run.communicate()[1][-2000:]
     run = start("train", *_options(settings, folder))
