@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
-import torch
 
 from linda.interpolation import Interpolator
 from linda.model import LindaModel
 from linda.model.tokens import Tokens
 from read_back import ReadBack
-from tiny_models import save_tiny_base
+from tiny_models import save_tiny_base, tiny_language_model
 
 if TYPE_CHECKING:
     from linda.web.interpolation import ScoredInterpolator
@@ -54,24 +53,11 @@ def copier(tiny_model: LindaModel) -> Interpolator:
 @pytest.fixture(scope="session")
 def language_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A language model of random weights that knows eight words."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from tokenizers import pre_tokenizers
 
-    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(LM_VOCABULARY)}, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    config = LlamaConfig(
-        vocab_size=len(LM_VOCABULARY),
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        initializer_range=0.5,
-    )
     folder = tmp_path_factory.mktemp("lm")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        LlamaForCausalLM(config).save_pretrained(folder)
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>").save_pretrained(folder)
+    for part in tiny_language_model(LM_VOCABULARY, pre_tokenizers.WhitespaceSplit()):
+        part.save_pretrained(folder)
     return folder
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from click.testing import CliRunner, Result
 from safetensors.numpy import load_file, save_file
 
@@ -15,6 +14,7 @@ from linda.middles import making
 from linda.middles.ngrams import TrigramModel
 from linda.model import LindaModel
 from test_middles import SENTENCES
+from tiny_models import language_model_of_sentences
 
 
 def run(*arguments: object) -> Result:
@@ -45,26 +45,9 @@ def table(corpus: Path, tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small model of random weights over the words of the sentences; a space belongs to the word after it."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    spaced = {f"{space}{word}" for s in SENTENCES for word in s.split() for space in ("", " ")}
-    vocabulary = {word: number for number, word in enumerate(["<unk>", "<s>", *sorted(spaced)])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_next")
-    config = LlamaConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        initializer_range=0.5,
-    )
     folder = tmp_path_factory.mktemp("lm")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        LlamaForCausalLM(config).save_pretrained(folder)
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>").save_pretrained(folder)
+    for part in language_model_of_sentences(SENTENCES):
+        part.save_pretrained(folder)
     return folder
 
 

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 
 import pytest
-import torch
 
 from linda.crossovers import Crossover, CutText, naive_splice
 from linda.crossovers.search import LENGTH_RANGE, SHARE_TOLERANCE
@@ -17,6 +16,7 @@ from linda.middles import making, rerank
 from linda.middles.making import MiddlesPlan, Source, TextPair, draw_pairs, make_middles, shard_path, write_shards
 from linda.middles.ngrams import TrigramModel, tokens_of
 from linda.middles.seams import trigram_search
+from tiny_models import language_model_of_sentences
 
 SENTENCES = [
     "The old man walked to the river and sat down on a stone.",
@@ -196,27 +196,8 @@ def test_a_file_that_is_no_table_is_refused(tmp_path):
 @pytest.fixture(scope="module")
 def language_model():
     """A small model of random weights over the words of the sentences; a space belongs to the word after it."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    spaced = {f"{space}{word}" for s in SENTENCES for word in s.split() for space in ("", " ")}
-    vocabulary = {word: number for number, word in enumerate(["<unk>", "<s>", *sorted(spaced)])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_next")
-    config = LlamaConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=32,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        initializer_range=0.5,
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = LlamaForCausalLM(config)
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>")
-    return LanguageModel(model, fast)
+    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    return LanguageModel(*language_model_of_sentences(SENTENCES, **sizes, num_key_value_heads=2))
 
 
 def test_the_ranker_scores_as_if_it_had_read_every_candidate(language_model, trigrams, monkeypatch):

@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -98,3 +99,28 @@ def save_tiny_marian(folder: Path) -> Path:
     config.save_pretrained(folder)
     torch.save(small.state_dict(), folder / "pytorch_model.bin")
     return folder
+
+
+def tiny_language_model(vocabulary: list[str], pre_tokenizer: Any, **sizes: int) -> tuple[Any, Any]:
+    """A Llama with random weights and a tokenizer that knows these words; the first two are <unk> and <s>."""
+    from tokenizers import Tokenizer, models
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizer
+    small = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = LlamaConfig(vocab_size=len(vocabulary), initializer_range=0.5, **{**small, **sizes})
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = LlamaForCausalLM(config)
+    return model, PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>")
+
+
+def language_model_of_sentences(sentences: list[str], **sizes: int) -> tuple[Any, Any]:
+    """Over the words of sentences; a space belongs to the word after it."""
+    from tokenizers import pre_tokenizers
+
+    spaced = {f"{space}{word}" for sentence in sentences for word in sentence.split() for space in ("", " ")}
+    return tiny_language_model(
+        ["<unk>", "<s>", *sorted(spaced)], pre_tokenizers.Split(" ", "merged_with_next"), **sizes
+    )

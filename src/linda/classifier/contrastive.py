@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from linda.classifier.encoder import SentenceEncoder, find_encoder, known_learning_rate
-from linda.classifier.inputs import as_distributions, by_position, check_rows
+from linda.classifier.inputs import TrainingRows, by_position
 from linda.classifier.probe import logistic_regression
 from linda.classifier.seeding import random_stream, seeded_dropout
 from linda.classifier.vectors import SentenceVectors
@@ -79,10 +79,8 @@ class ContrastiveClassifier:
         seed: int = 0,
     ) -> ContrastiveClassifier:
         """Trains from the pretrained encoder; the arguments are those of `TextClassifier.fit`."""
-        texts, pairs, weights = by_position(texts), by_position(pairs), by_position(weights)
-        targets, self.classes_ = as_distributions(labels, classes)
-        check_rows(texts, pairs, len(targets), weights)
-        row_weights = np.ones(len(texts)) if weights is None else np.asarray(weights, dtype=float)
+        rows = TrainingRows.of(texts, labels, pairs, weights, classes)
+        texts, pairs, targets, self.classes_, row_weights = rows
         encoder = SentenceEncoder.from_pretrained(self.encoder, self.max_length).to(self.device)
         if self.updates is None:
             self.updates = contrastive_updates(len(texts))

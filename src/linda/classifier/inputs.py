@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,32 @@ def _plain(values: Iterable[Any]) -> list[Any]:
 def by_position(column: Any) -> Any:
     """A numpy or pandas column as a list: rows are taken by position, and pandas' [] looks up its index instead."""
     return column.tolist() if hasattr(column, "tolist") else column
+
+
+class TrainingRows(NamedTuple):
+    """The rows of `fit`, checked."""
+
+    texts: Sequence[str]
+    pairs: Sequence[str] | None
+    targets: np.ndarray  # (N, C), each row sums to 1
+    classes: list[Any]  # of the C columns
+    weights: np.ndarray  # (N,), 1 where none were given
+
+    @classmethod
+    def of(
+        cls,
+        texts: Sequence[str],
+        labels: Sequence[Any] | np.ndarray,
+        pairs: Sequence[str] | None,
+        weights: Sequence[float] | None,
+        classes: Sequence[Any] | None,
+    ) -> TrainingRows:
+        """The arguments are those of `TextClassifier.fit`."""
+        texts, pairs, weights = by_position(texts), by_position(pairs), by_position(weights)
+        targets, known = as_distributions(labels, classes)
+        check_rows(texts, pairs, len(targets), weights)
+        row_weights = np.ones(len(texts)) if weights is None else np.asarray(weights, dtype=float)
+        return cls(texts, pairs, targets, known, row_weights)
 
 
 def check_rows(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linda.classifier.inputs import as_distributions, by_position, check_rows
+from linda.classifier.inputs import TrainingRows, by_position
 from linda.classifier.vectors import shared_vectors
 from linda.classifier.weighted_estimator import WeightedEstimator
 
@@ -58,10 +58,8 @@ class LinearProbe:
         seed: int = 0,
     ) -> LinearProbe:
         """Trains on the rows; the arguments are those of `TextClassifier.fit`."""
-        texts, pairs, weights = by_position(texts), by_position(pairs), by_position(weights)
-        targets, self.classes_ = as_distributions(labels, classes)
-        check_rows(texts, pairs, len(targets), weights)
-        row_weights = np.ones(len(texts)) if weights is None else np.asarray(weights, dtype=float)
+        rows = TrainingRows.of(texts, labels, pairs, weights, classes)
+        texts, pairs, targets, self.classes_, row_weights = rows
         self._head.fit(self._vectors(texts, pairs), targets, row_weights, seed)
         return self
 

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from linda.classifier.encoder import SentenceEncoder, find_encoder, known_learning_rate
-from linda.classifier.inputs import as_distributions, by_position, check_rows
+from linda.classifier.inputs import TrainingRows, by_position, check_rows
 from linda.classifier.losses import soft_cross_entropy
 from linda.classifier.seeding import random_stream, seeded_dropout
 from linda.errors import LindaError, checked_integer, checked_number, reason, shortened
@@ -107,10 +107,9 @@ class TextClassifier:
         Returns:
             This classifier.
         """
-        texts, pairs, weights = by_position(texts), by_position(pairs), by_position(weights)
-        targets, self.classes_ = as_distributions(labels, classes)
-        check_rows(texts, pairs, len(targets), weights)
-        loss_weights = torch.ones(len(texts)) if weights is None else torch.tensor(weights, dtype=torch.float32)
+        rows = TrainingRows.of(texts, labels, pairs, weights, classes)
+        texts, pairs, targets, self.classes_, row_weights = rows
+        loss_weights = torch.from_numpy(row_weights).float()
         with seeded_dropout(seed, self.device):
             encoder = SentenceEncoder.from_pretrained(self.encoder, self.max_length)
             network = _Network(encoder, len(self.classes_), self.dropout)

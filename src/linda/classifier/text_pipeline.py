@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from linda.classifier.inputs import as_distributions, by_position, check_rows
+from linda.classifier.inputs import TrainingRows, by_position
 from linda.classifier.probe import logistic_regression
 from linda.classifier.weighted_estimator import WeightedEstimator, with_random_state
 from linda.errors import LindaError
@@ -63,10 +63,8 @@ class TextPipeline:
         seed: int = 0,
     ) -> TextPipeline:
         """Trains on the rows; the arguments are those of `TextClassifier.fit`. A pair is read as one text."""
-        texts, pairs, weights = by_position(texts), by_position(pairs), by_position(weights)
-        targets, self.classes_ = as_distributions(labels, classes)
-        check_rows(texts, pairs, len(targets), weights)
-        row_weights = np.ones(len(texts)) if weights is None else np.asarray(weights, dtype=float)
+        rows = TrainingRows.of(texts, labels, pairs, weights, classes)
+        texts, pairs, targets, self.classes_, row_weights = rows
         joined = _joined(texts, pairs)
         if has_steps(self._pipeline):
             self._features = with_random_state(self._pipeline[:-1], seed)
