@@ -23,7 +23,7 @@ from linda.files.textio import atomic_writer, open_text, writing
 from linda.middles.ngrams import TrigramModel
 from linda.middles.rerank import SeamRanker
 from linda.middles.seams import trigram_search
-from linda.training.corpus import restyle
+from linda.training.corpus import name_and_share, restyle
 
 SHARD_PAIRS = 512
 _RANKED_AT_ONCE = 16  # pairs that the language model reads in one batch
@@ -44,16 +44,10 @@ class Source:
     @classmethod
     def parse(cls, source: str) -> Source:
         """`FILE` or `FILE=0.45`."""
-        name, equals, share = source.rpartition("=")
-        if not equals:
-            return cls(source, 1.0)
-        try:
-            number = float(share)
-        except ValueError:
-            return cls(source, 1.0)  # an equals sign in a file name
-        if not 0 < number < float("inf"):
+        name, share = name_and_share(source)
+        if share is not None and not 0 < share < float("inf"):
             raise LindaError(f"corpus {source!r}: the share after '=' must be a number above 0")
-        return cls(name, number)
+        return cls(name, 1.0 if share is None else share)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class Corpus:
         """`FILE` is a main source; `FILE=0.25` is mixed in, a quarter of all sentences coming from it."""
         corpus = cls([])
         for source in sources:
-            name, share = _name_and_share(source)
+            name, share = name_and_share(source)
             if share is None:
                 corpus.main.append(name)
             elif name in corpus.mixed_in:
@@ -105,7 +105,7 @@ class Corpus:
                 return
 
 
-def _name_and_share(source: str) -> tuple[str, float | None]:
+def name_and_share(source: str) -> tuple[str, float | None]:
     """`FILE=0.25` is a file and its share; a file whose own name has an equals sign (`lang=en.txt`) has none."""
     name, equals, share = source.rpartition("=")
     try:
