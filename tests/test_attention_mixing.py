@@ -14,7 +14,7 @@ from linda.config import LindaConfig
 from linda.errors import LindaError
 from linda.model import LindaModel
 from linda.model.attention_mixing import AttentionMixing
-from linda.model.loss import IGNORED
+from linda.model.loss import CHOICE_WEIGHT, IGNORED, StateNorms, middle_loss
 from test_engines import FAMILIES, VOCABULARY, WIDTH, build, pegasus
 
 ALL = [*FAMILIES, pegasus]
@@ -173,7 +173,15 @@ def test_the_loss_of_middles_is_their_mean_log_likelihood(tiny_base_folder: Path
     pair, alpha = torch.tensor([0, 0, 1]), torch.tensor([0.3, 1.0, 0.5])
     with torch.no_grad():
         output = model.middle_loss(
-            a["input_ids"], a["attention_mask"], b["input_ids"], b["attention_mask"], pair, labels, alpha
+            a["input_ids"],
+            a["attention_mask"],
+            b["input_ids"],
+            b["attention_mask"],
+            pair,
+            labels,
+            alpha,
+            row=torch.arange(3),
+            weight=torch.ones(3),
         )
         total = 0.0
         for row in range(3):
@@ -192,6 +200,23 @@ def test_the_loss_of_middles_is_their_mean_log_likelihood(tiny_base_folder: Path
     assert output.loss_per_token.item() == pytest.approx(total / (labels != IGNORED).sum().item(), rel=1e-5)
 
 
+def test_candidates_are_learnt_by_their_weights() -> None:
+    """Against the formula, row by row: a likelihood, and a choice among the candidates."""
+    log_p = torch.tensor([-3.0, -5.0, -4.0, -20.0, -6.0])
+    row, weight = torch.tensor([0, 0, 0, 1, 2]), torch.tensor([0.2, 0.7, 0.1, 1.0, 1.0])
+    targets = torch.tensor([[1, 2, IGNORED], [1, 2, 3], [1, IGNORED, IGNORED], [4, 5, 6], [7, 8, IGNORED]])
+    states = torch.zeros(1, 1, 2)
+    norms = StateNorms.of(states, torch.ones(1, 1), states, torch.ones(1, 1))
+    output = middle_loss(log_p, targets, row, weight, norms, norm_penalty=0.0)
+    total = math.log(math.exp(-3) + math.exp(-5) + math.exp(-4))
+    choice = -(0.2 * (-3 - total) + 0.7 * (-5 - total) + 0.1 * (-4 - total))
+    likelihood = 0.2 * 3 + 0.7 * 5 + 0.1 * 4 + 20 + 6
+    assert output.choice.item() == pytest.approx(choice / 3)  # a candidate without rivals is chosen for nothing
+    assert output.reconstruction.item() == pytest.approx(likelihood / 3)
+    assert output.loss.item() == pytest.approx((likelihood + CHOICE_WEIGHT * choice) / 3)
+    assert output.loss_per_token.item() == pytest.approx(likelihood / (0.2 * 2 + 0.7 * 3 + 0.1 + 3 + 2))
+
+
 def test_every_weight_learns_from_middles(tiny_base_folder: Path) -> None:
     """Ratios at the ends, where a prior is −∞, give no gradient that is not a number."""
     model = LindaModel.from_seq2seq(tiny_base_folder)
@@ -205,6 +230,8 @@ def test_every_weight_learns_from_middles(tiny_base_folder: Path) -> None:
         torch.tensor([0, 0, 1]),
         a["input_ids"][[0, 0, 1]],
         torch.tensor([0.0, 0.4, 1.0]),
+        row=torch.tensor([0, 0, 1]),
+        weight=torch.tensor([0.7, 0.3, 1.0]),
     ).loss.backward()
     for weight in (model.attention_mixing.sources, model.attention_mixing.control):
         assert weight.grad.isfinite().all()

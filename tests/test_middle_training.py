@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import json
+import math
 import os
 import signal
 from pathlib import Path
@@ -20,7 +21,7 @@ from linda.model import LindaModel
 from linda.training import TrainingSettings, resumed_settings, train
 from linda.training import loop as loop_module
 from linda.training.corpus import Corpus
-from linda.training.loop import _Data, _minibatches, _split_middles, middle_sampler
+from linda.training.loop import _Data, _minibatches, _split_middles, _tokenizer, middle_sampler
 from linda.training.middle_batches import MiddleBatch, MiddlePair, MiddleSampler, read_middles, shard_files
 from linda.training.validation import validate_middles
 
@@ -35,7 +36,10 @@ def _middles(count: int, shift: int = 0) -> list[dict[str, Any]]:
         b = f"{SUBJECTS[(number + 1) % 6]} {ENDS[(number + 2) % 4]} {number + 1}"
         for share in (0.25, 0.75):
             target = " ".join(a.split()[:3] + b.split()[3:])
-            rows.append({"a": a, "b": b, "alpha": 0.5, "share": share, "target": target, "score": 0, "others": []})
+            # The same crossover later, and the other text alone: by the runs of chunks that they keep.
+            n, m = len(a.split()), len(b.split())
+            others = [[-1.3, 0.4, 0, 0, 2, 1, 2, m], [-1.6, 0.6, 1, 0, 2, 0, 3, n]]
+            rows.append({"a": a, "b": b, "alpha": share, "share": 0.5, "target": target, "score": -1, "others": others})
     return rows
 
 
@@ -96,7 +100,7 @@ class TestMinibatches:
     ) -> None:
         """Whichever text comes first, and with copies at the ends."""
         stored = {
-            (pair.a, pair.b): {row.share: row.target for row in pair.rows}
+            (pair.a, pair.b): {row.alpha: row.candidates[0].target for row in pair.rows}
             for path in shard_files([str(folder)])
             for pair in read_middles(path)
         }
@@ -122,6 +126,38 @@ class TestMinibatches:
             batches = take(dataclasses.replace(sampler, ends=ends), 7)
             assert sum(len(batch.alpha) for batch in batches) == expected * 28
 
+    def test_a_row_has_the_best_candidate_and_some_of_the_others(
+        self, sampler: MiddleSampler, tiny_model: LindaModel
+    ) -> None:
+        """With weights that follow the language model; copies at the ends have no rival."""
+        seen = set()
+        for batch in take(dataclasses.replace(sampler, candidates=2, mask_probability=0.0), 14):
+            a, b = ([text.split() for text in texts] for texts in texts_of(tiny_model, batch))
+            targets = [text.split() for text in tiny_model.detokenize(batch.targets.clamp_min(0).tolist())]
+            for number in range(int(batch.row.max()) + 1):
+                rows = (batch.row == number).nonzero().flatten().tolist()
+                pair, alpha = batch.pair[rows[0]], batch.alpha[rows[0]].item()
+                assert batch.weight[rows].sum().item() == pytest.approx(1)
+                assert batch.alpha[rows].tolist() == [alpha] * len(rows)
+                assert len(rows) == (1 if alpha in (0, 1) else 2)
+                if len(rows) == 1:
+                    continue
+                best, other = (targets[row] for row in rows)
+                scores = {}
+                for x, y in ((a[pair], b[pair]), (b[pair], a[pair])):  # the texts may be exchanged
+                    if best == x[:3] + y[3:]:
+                        scores = {" ".join(x[:2] + y[2:]): -1.3, " ".join(y[:2] + x[3:]): -1.6}
+                gap = scores[" ".join(other)] + 1
+                seen.add(gap)
+                weights = batch.weight[rows].tolist()
+                assert math.log(weights[1] / weights[0]) == pytest.approx(gap / 0.15, rel=1e-4)
+        assert len(seen) == 2
+
+    def test_without_rivals_only_the_best_is_learnt(self, sampler: MiddleSampler) -> None:
+        for batch in take(sampler, 5):
+            assert batch.row.tolist() == list(range(len(batch.row)))
+            assert batch.weight.tolist() == [1.0] * len(batch.row)
+
     def test_inputs_are_masked_and_targets_are_not(self, sampler: MiddleSampler, tiny_model: LindaModel) -> None:
         [batch] = take(dataclasses.replace(sampler, mask_probability=1.0), 1)
         mask = tiny_model.tokenizer.mask_token_id
@@ -138,6 +174,10 @@ def texts_of(model: LindaModel, batch: MiddleBatch) -> tuple[list[str], list[str
     return model.detokenize(batch.ids_a.tolist()), model.detokenize(batch.ids_b.tolist())
 
 
+def _line(**changed: Any) -> str:
+    return json.dumps(_middles(1)[0] | changed)
+
+
 class TestFiles:
     @pytest.mark.parametrize(
         "line",
@@ -146,11 +186,18 @@ class TestFiles:
             "[]",
             "3",
             '{"a": "x", "b": "y", "target": "z"}',
-            '{"a": "x", "b": "y", "target": "z", "share": "half"}',
-            '{"a": "x", "b": "y", "target": "z", "share": 1.5}',
-            '{"a": "x", "b": "y", "target": "z", "share": NaN}',
-            '{"a": "x", "b": "y", "target": null, "share": 0.5}',
-            '{"a": "", "b": "y", "target": "z", "share": 0.5}',
+            _line(alpha="half"),
+            _line(alpha=1.5),
+            _line(alpha=math.nan),
+            _line(target=None),
+            _line(a=""),
+            _line(score="good"),
+            _line(others=3),
+            _line(others=[[]]),
+            _line(others=[["x", 0.5, 0, 0, 1]]),
+            _line(others=[[-1, 0.5, 0, 0]]),
+            _line(others=[[-1, 0.5, 2, 0, 1]]),
+            _line(others=[[-1, 0.5, 0, 0, 9]]),
         ],
     )
     def test_a_damaged_line_is_named(self, tmp_path: Path, line: str) -> None:
@@ -184,13 +231,17 @@ def test_validation_is_the_log_likelihood_of_all_middles(tiny_base_folder: Path,
     model = LindaModel.from_seq2seq(tiny_base_folder)
     model.mix_by_attention()
     pairs: list[MiddlePair] = read_middles(folder / "middles-00000.jsonl.gz")
+    tokenize = _tokenizer(model, TrainingSettings(middles=(str(folder),), mixing="attention"))
     model.train()
-    figure = validate_middles(model, pairs)
+    figure = validate_middles(model, pairs, tokenize)
     assert model.training
     monkeypatch.setattr("linda.training.validation._BATCH", 3)
-    assert validate_middles(model, pairs) == pytest.approx(figure, rel=1e-5)
-    one = [validate_middles(model, [pair])["middle_loss_per_token"] for pair in pairs]
-    assert min(one) < figure["middle_loss_per_token"] < max(one)
+    assert validate_middles(model, pairs, tokenize) == pytest.approx(figure, rel=1e-5)
+    one = [validate_middles(model, [pair], tokenize) for pair in pairs]
+    for name, value in figure.items():
+        values = [figures[name] for figures in one]
+        assert min(values) < value < max(values)
+    assert figure["middle_choice"] == pytest.approx(sum(figures["middle_choice"] for figures in one) / len(one))
 
 
 # ---------------------------------------------------------------- training

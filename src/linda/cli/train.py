@@ -27,6 +27,7 @@ _HELP = {
     "mixing": "states: add the states of both texts (the paper); attention: let the decoder read both.",
     "pair_share": "With --middles: share of minibatches from CORPUS, with the paper's objective.",
     "ends": "With --middles: share of pairs that also get a copy of one text as a target.",
+    "candidates": "With --middles: crossovers per ratio that the model learns to choose from; 1 learns the best alone.",
     "mask_probability": "Share of words that are masked.",
     "norm_penalty": "λ: weight of the states' squared norms.",
     "noise": "Standard deviation of the noise on the states.",
@@ -47,7 +48,7 @@ _HELP = {
 def _with_setting_options(function: Any) -> Any:
     """One option per field of TrainingSettings. The types stand here so that --help need not import torch."""
     whole = {"hold_out", "steps", "pairs", "accumulate", "warmup", "max_length", "window", "seed", "softmax_sample"}
-    whole |= {"validate_every", "checkpoint_every"}
+    whole |= {"validate_every", "checkpoint_every", "candidates"}
     words = {"validation", "base", "precision", "mixing"}
     for name, text in reversed(_HELP.items()):
         kind: Any = int if name in whole else str if name in words else bool if name == "mirrored" else float

@@ -26,7 +26,7 @@ from linda.errors import LindaError
 from linda.model import checkpoint
 from linda.model.attention_mixing import AttentionMixing
 from linda.model.length_converter import LengthConverter
-from linda.model.loss import IGNORED, LindaOutput, StateNorms, linda_loss
+from linda.model.loss import IGNORED, LindaOutput, StateNorms, linda_loss, middle_loss
 from linda.model.pretrained import SEQ2SEQ, load_pretrained
 from linda.model.sampled_softmax import PieceSample
 
@@ -169,15 +169,19 @@ class LindaModel(nn.Module):
         pair: Tensor,
         targets: Tensor,
         alpha: Tensor,
+        row: Tensor,
+        weight: Tensor,
         generator: torch.Generator | None = None,
     ) -> LindaOutput:
-        """−log p(y | xᵃ, xᵇ, α) of targets between two texts, mixed by attention.
+        """The loss of targets between two texts, mixed by attention (`linda.model.loss.middle_loss`).
 
         Args:
             ids_a, mask_a, ids_b, mask_b: P pairs of texts, (P, L).
             pair: the pair of each target, (R,).
             targets: (R, T), padded with IGNORED.
             alpha: the share of a in each target, (R,).
+            row: targets with the same number are candidates for the same pair and ratio, (R,).
+            weight: of each target among the candidates of its row, (R,).
             generator: of the sampled softmax.
         """
         assert self.attention_mixing is not None
@@ -186,15 +190,7 @@ class LindaModel(nn.Module):
         mixture = self.attention_mixing.mix(states_a[pair], mask_a[pair], states_b[pair], mask_b[pair], alpha)
         sample = self._piece_sample(targets, generator) if self.training else None
         log_p = self.log_likelihood(mixture.states, mixture.mask, targets, sample, mixture.prior)
-        reconstruction = -log_p.mean()
-        penalty = norms.penalty(self.config.norm_penalty)
-        return LindaOutput(
-            loss=reconstruction + penalty,
-            reconstruction=reconstruction,
-            penalty=penalty,
-            loss_per_token=-log_p.detach().sum() / (targets != IGNORED).sum(),
-            state_norm=norms.mean,
-        )
+        return middle_loss(log_p, targets, row, weight, norms, norm_penalty=self.config.norm_penalty)
 
     def pair_loss(
         self,

@@ -11,6 +11,11 @@ Mirrored, each text is the first one once, and then the only target: the mean ov
 Beta(2, 1) is the uniform α weighted by itself, so both means are the same; but mirrored, no work goes into a text of
 which next to nothing is in the mixture.
 
+Between two real texts (mixing by attention) the targets are given: crossovers yᵏ, with weights wᵏ that sum to 1,
+according to how well a language model likes them. The loss of their likelihood, and of choosing among them, is
+
+    −Σₖ wᵏ·[log p(yᵏ | xᵃ, xᵇ, α) + γ·log (p(yᵏ | …) / Σₗ p(yˡ | …))]
+
 Shapes: B pairs, L tokens of a text, T tokens of a target, d the width of a state.
 """
 
@@ -25,6 +30,9 @@ from torch import Tensor
 IGNORED = -100  # a padded position of a target; cross-entropy passes it over
 
 
+CHOICE_WEIGHT = 2.0  # γ: of the choice among candidates
+
+
 @dataclass
 class LindaOutput:
     """What one minibatch of pairs costs. Sums over tokens, means over pairs, as in Eq. 5 and 6."""
@@ -34,6 +42,7 @@ class LindaOutput:
     penalty: Tensor  # λ/M ΣΣ‖h‖²
     loss_per_token: Tensor  # Eq. 5 divided by the tokens it sums over: the figure shown to people
     state_norm: Tensor  # mean ‖h‖ over real positions
+    choice: Tensor | None = None  # nats per row of choosing among candidates; middles only
     log_p_a: Tensor | None = None  # (B,) log p(xᵃ | xᵃ, xᵇ, α); pairs only
     log_p_b: Tensor | None = None  # (B,) log p(xᵇ | xᵃ, xᵇ, α); pairs only
 
@@ -118,4 +127,37 @@ def linda_loss(
         log_p_b=log_p_b,
         loss_per_token=per_pair.detach().sum() / tokens.sum(),
         state_norm=norms.mean,
+    )
+
+
+def middle_loss(
+    log_p: Tensor, targets: Tensor, row: Tensor, weight: Tensor, norms: StateNorms, *, norm_penalty: float
+) -> LindaOutput:
+    """The loss of R targets between two texts, which are candidates for fewer rows.
+
+    Args:
+        log_p: (R,) the log-likelihood of each target.
+        targets: (R, T), padded with IGNORED.
+        row: (R,) the row of each target: 0, 1 …
+        weight: (R,) of each target in its row; those of a row sum to 1.
+        norms: of the encoder's states.
+        norm_penalty: λ.
+
+    Returns:
+        Means over rows.
+    """
+    rows = int(row.max()) + 1
+    table = log_p.new_full((rows, len(row)), -torch.inf)
+    table[row, torch.arange(len(row), device=row.device)] = log_p
+    chosen = log_p - table.logsumexp(1)[row]  # log of p(yᵏ) / Σ p(yˡ)
+    reconstruction, choice = (-(weight * x).sum() / rows for x in (log_p, chosen))
+    penalty = norms.penalty(norm_penalty)
+    tokens = (weight * (targets != IGNORED).sum(1)).sum()
+    return LindaOutput(
+        loss=reconstruction + CHOICE_WEIGHT * choice + penalty,
+        reconstruction=reconstruction,
+        penalty=penalty,
+        loss_per_token=reconstruction.detach() * rows / tokens,
+        state_norm=norms.mean,
+        choice=choice,
     )

@@ -177,7 +177,7 @@ def _make_updates(
                 if step % settings.validate_every == 0 or is_last:
                     figures = validate(model, data.held_out) if data.held_out else {}
                     if data.held_out_middles:
-                        figures |= validate_middles(model, data.held_out_middles)
+                        figures |= validate_middles(model, data.held_out_middles, _tokenizer(model, settings))
                     log.write({"step": step, "validation": figures})
             if step % settings.checkpoint_every == 0 or is_last:
                 _checkpoint(accelerator, run, model, optimizer, step)
@@ -275,6 +275,7 @@ def middle_sampler(
         pad_id=model.tokenizer.pad_token_id,
         pairs=settings.pairs,
         ends=settings.ends,
+        candidates=settings.candidates,
         seed=settings.seed,
         rank=rank,
         ranks=ranks,
@@ -349,8 +350,9 @@ def _update(
         with _own_randomness(key), nullcontext() if is_whole else accelerator.no_sync(model):
             output = model(**batch.to(accelerator.device))
             accelerator.backward(output.loss / settings.accumulate)
-        for name in ("loss", "reconstruction", "penalty", "loss_per_token", "state_norm"):
-            sums[name] = sums.get(name, torch.tensor(0.0)) + getattr(output, name).detach().cpu()
+        for name in ("loss", "reconstruction", "penalty", "loss_per_token", "state_norm", "choice"):
+            if (figure := getattr(output, name)) is not None:
+                sums[name] = sums.get(name, torch.tensor(0.0)) + figure.detach().cpu()
     if settings.clip:
         accelerator.clip_grad_norm_(model.parameters(), settings.clip)
     optimizer.step()

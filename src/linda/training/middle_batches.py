@@ -8,28 +8,39 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from linda.crossovers import Crossover, CutText
 from linda.errors import LindaError, checked_ratio, checked_text
 from linda.files.textio import open_text
 from linda.model.loss import IGNORED
 from linda.training.corpus import Rng, Tokenizer, mask_words, padded_ids, random_stream
 
 _SHARDS_IN_WINDOW = 8  # held in memory and sorted by length at a time
+_TEMPERATURE = 0.15  # nats per token: how sharply the weights of candidates follow the language model
 _LENGTH_JITTER = 0.15  # rows of a minibatch are of like length, but not always of the same
 
 
 @dataclass(frozen=True)
-class MiddleRow:
-    """A target between two texts: the share of its words that are from the first."""
+class Candidate:
+    """A crossover of two texts, and how well a language model likes it (mean log-likelihood per token)."""
 
-    share: float
     target: str
+    score: float
+
+
+@dataclass(frozen=True)
+class MiddleRow:
+    """The candidates between two texts at one ratio, best first."""
+
+    alpha: float
+    candidates: tuple[Candidate, ...]
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,11 @@ class MiddlePair:
 
 @dataclass
 class MiddleBatch:
-    """P pairs and R rows: inputs (P, L), the pair (R,) of each row, targets (R, T) padded with IGNORED, alpha (R,)."""
+    """P pairs and R targets, several of which may be candidates for the same row.
+
+    Inputs are (P, L), targets (R, T), padded with IGNORED. Per target, (R,): its pair, the row that it is a candidate
+    for, the ratio alpha, and its weight among the candidates of the row (they sum to 1).
+    """
 
     ids_a: Tensor
     mask_a: Tensor
@@ -52,6 +67,8 @@ class MiddleBatch:
     pair: Tensor
     targets: Tensor
     alpha: Tensor
+    row: Tensor
+    weight: Tensor
 
     @property
     def tokens(self) -> int:
@@ -77,12 +94,22 @@ def read_middles(path: Path) -> list[MiddlePair]:
         for number, line in enumerate(lines, start=1):
             try:
                 stored = json.loads(line)
-                row = MiddleRow(checked_ratio(stored["share"], "share"), checked_text(stored["target"], "target"))
                 texts = checked_text(stored["a"], "text a"), checked_text(stored["b"], "text b")
-                pairs.setdefault(texts, []).append(row)
-            except (ValueError, KeyError, TypeError):
+                pairs.setdefault(texts, []).append(_row(stored))
+            except (ValueError, KeyError, TypeError, IndexError):
                 raise LindaError(f"{path}, line {number}: not a middle; make the file again") from None
     return [MiddlePair(a, b, tuple(rows)) for (a, b), rows in pairs.items()]
+
+
+def _row(stored: dict[str, Any]) -> MiddleRow:
+    """One line of a file. The best candidate is stored as text, the others by their runs of chunks."""
+    best = Candidate(checked_text(stored["target"], "target"), float(stored["score"]))
+    cut = CutText(stored["a"], stored["b"]), CutText(stored["b"], stored["a"])
+    others = []
+    for score, share, *numbers in stored["others"]:
+        runs = tuple((numbers[i], numbers[i + 1], numbers[i + 2]) for i in range(0, len(numbers), 3))
+        others.append(Candidate(Crossover(runs, share, score).text(*cut), float(score)))
+    return MiddleRow(checked_ratio(stored["alpha"], "alpha"), (best, *others))
 
 
 @dataclass
@@ -97,6 +124,7 @@ class MiddleSampler:
         pad_id: of the inputs.
         pairs: in a minibatch.
         ends: share of pairs that also get a copy of one text, at its end of the path.
+        candidates: per row: the best one, and others at random.
         seed: of all random choices.
         rank: of this process.
         ranks: processes.
@@ -109,6 +137,7 @@ class MiddleSampler:
     pad_id: int
     pairs: int
     ends: float = 0.4
+    candidates: int = 1
     seed: int = 0
     rank: int = 0
     ranks: int = 1
@@ -141,33 +170,55 @@ class MiddleSampler:
         return [[window[i] for i in groups[g]] for g in rng.permutation(len(groups))]
 
     def _batch(self, pairs: Sequence[MiddlePair], rng: Rng) -> MiddleBatch:
-        texts: tuple[list[str], list[str]] = [], []
-        targets, alpha, of_pair = [], [], []
-        for number, pair in enumerate(pairs):
-            # Which text comes first must not matter.
-            is_swapped = rng.random() < 0.5
-            a, b = (pair.b, pair.a) if is_swapped else (pair.a, pair.b)
-            rows = [(1 - row.share if is_swapped else row.share, row.target) for row in pair.rows]
-            if rng.random() < self.ends:
-                rows.append((1.0, a) if rng.random() < 0.5 else (0.0, b))
-            for share, target in rows:
-                alpha.append(share)
-                targets.append(target)
-                of_pair.append(number)
-            for side, text in zip(texts, (a, b), strict=True):
-                side.append(text)
-        masked = [[mask_words(text, self.mask_probability, self.mask_token, rng) for text in side] for side in texts]
-        inputs_a, _ = self.tokenize(masked[0], texts[0])
-        inputs_b, _ = self.tokenize(masked[1], texts[1])
-        _, target_ids = self.tokenize(targets, targets)
-        ids_a, mask_a = padded_ids(inputs_a, self.pad_id)
-        ids_b, mask_b = padded_ids(inputs_b, self.pad_id)
-        return MiddleBatch(
-            ids_a,
-            mask_a,
-            ids_b,
-            mask_b,
-            pair=torch.tensor(of_pair),
-            targets=padded_ids(target_ids, IGNORED)[0],
-            alpha=torch.tensor(alpha),
-        )
+        return middle_batch([self._variant(pair, rng) for pair in pairs], self.tokenize, self.pad_id, self._masked(rng))
+
+    def _variant(self, pair: MiddlePair, rng: Rng) -> MiddlePair:
+        """The pair with some of its candidates, its texts exchanged or not, and a copy of one text or not."""
+        rows = [MiddleRow(row.alpha, self._chosen(row.candidates, rng)) for row in pair.rows]
+        if rng.random() < 0.5:  # which text comes first must not matter
+            pair = MiddlePair(pair.b, pair.a, pair.rows)
+            rows = [MiddleRow(1 - row.alpha, row.candidates) for row in rows]
+        if rng.random() < self.ends:
+            alpha, copy = (1.0, pair.a) if rng.random() < 0.5 else (0.0, pair.b)
+            rows.append(MiddleRow(alpha, (Candidate(copy, 0.0),)))
+        return MiddlePair(pair.a, pair.b, tuple(rows))
+
+    def _chosen(self, candidates: tuple[Candidate, ...], rng: Rng) -> tuple[Candidate, ...]:
+        """The best candidate, and some of the others."""
+        others = rng.permutation(len(candidates) - 1)[: self.candidates - 1]
+        return candidates[0], *(candidates[1 + i] for i in others)
+
+    def _masked(self, rng: Rng) -> Callable[[str], str]:
+        return lambda text: mask_words(text, self.mask_probability, self.mask_token, rng)
+
+
+def middle_batch(
+    pairs: Sequence[MiddlePair], tokenize: Tokenizer, pad_id: int, masked: Callable[[str], str] = str
+) -> MiddleBatch:
+    """The minibatch of some pairs, with all their rows and candidates.
+
+    Args:
+        pairs: P of them.
+        tokenize: masked texts and plain texts to token ids.
+        pad_id: of the inputs.
+        masked: what the encoder reads of a text.
+    """
+    sides = [pair.a for pair in pairs], [pair.b for pair in pairs]
+    inputs = [tokenize([masked(text) for text in side], side)[0] for side in sides]
+    (ids_a, mask_a), (ids_b, mask_b) = (padded_ids(ids, pad_id) for ids in inputs)
+    rows = [(number, row) for number, pair in enumerate(pairs) for row in pair.rows]
+    candidates = [(place, candidate) for place, (_, row) in enumerate(rows) for candidate in row.candidates]
+    of_row = torch.tensor([place for place, _ in candidates])
+    targets = [candidate.target for _, candidate in candidates]
+    scores = [torch.tensor([candidate.score for candidate in row.candidates]) for _, row in rows]
+    return MiddleBatch(
+        ids_a,
+        mask_a,
+        ids_b,
+        mask_b,
+        pair=torch.tensor([number for number, _ in rows])[of_row],
+        targets=padded_ids(tokenize(targets, targets)[1], IGNORED)[0],
+        alpha=torch.tensor([row.alpha for _, row in rows])[of_row],
+        row=of_row,
+        weight=torch.cat([(of_one_row / _TEMPERATURE).softmax(0) for of_one_row in scores]),
+    )

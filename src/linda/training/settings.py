@@ -14,6 +14,7 @@ _INTEGERS = {
     "steps": (1, 10**9),
     "pairs": (1, 10**5),
     "accumulate": (1, 10**5),
+    "candidates": (1, 1000),
     "warmup": (0, 10**9),
     "window": (2, 10**9),
     "seed": (0, MOST_SEED),
@@ -53,6 +54,7 @@ class TrainingSettings:
     middles: tuple[str, ...] = ()  # folders of middles to learn from, beside or in place of a corpus
     pair_share: float = 0.2  # of the minibatches, with middles: pairs of the corpus, the paper's objective
     ends: float = 0.4  # share of pairs of middles that also get a copy of one text as a target
+    candidates: int = 1  # crossovers per middle that the model learns to choose from; 1 learns the best alone
     # Eight that the model keeps in its own configuration.
     mixing: str = LindaConfig.mixing
     mask_probability: float = LindaConfig.mask_probability

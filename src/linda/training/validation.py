@@ -10,7 +10,8 @@ from linda.engines.decoding import generate
 from linda.measures import unigram_precision
 from linda.model import LindaModel
 from linda.model.loss import IGNORED, as_targets
-from linda.training.middle_batches import MiddlePair
+from linda.training.corpus import Tokenizer
+from linda.training.middle_batches import MiddlePair, middle_batch
 
 RATIOS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _BATCH = 32
@@ -50,28 +51,24 @@ def validate(model: LindaModel, sentences: list[str]) -> dict[str, Any]:
     }
 
 
-def validate_middles(model: LindaModel, pairs: list[MiddlePair]) -> dict[str, Any]:
-    """`middle_loss_per_token`: −log p of held-out middles per token, under the whole vocabulary."""
+def validate_middles(model: LindaModel, pairs: list[MiddlePair], tokenize: Tokenizer) -> dict[str, Any]:
+    """`middle_loss_per_token`: −log p of held-out middles per token, under the whole vocabulary.
+
+    `middle_choice`: nats per row of choosing among all candidates.
+    """
     was_training = model.training
     model.eval()
-    loss = tokens = 0.0
+    loss = choice = tokens = 0.0
     by_length = sorted(pairs, key=lambda pair: len(pair.a) + len(pair.b))
     with torch.inference_mode():
         for start in range(0, len(pairs), _BATCH):
-            batch = by_length[start : start + _BATCH]
-            first, second = (model.tokenize([getattr(pair, side) for pair in batch]) for side in "ab")
-            rows = [(number, row) for number, pair in enumerate(batch) for row in pair.rows]
-            targets = as_targets(**model.tokenize([row.target for _, row in rows]))
-            output = model.middle_loss(
-                first["input_ids"],
-                first["attention_mask"],
-                second["input_ids"],
-                second["attention_mask"],
-                pair=torch.tensor([number for number, _ in rows], device=model.device),
-                targets=targets,
-                alpha=torch.tensor([row.share for _, row in rows], device=model.device),
-            )
-            loss += output.reconstruction.item() * len(rows)
-            tokens += (targets != IGNORED).sum().item()
+            batch = middle_batch(by_length[start : start + _BATCH], tokenize, model.tokenizer.pad_token_id)
+            output = model(**batch.to(model.device))
+            assert output.choice is not None
+            rows = int(batch.row.max()) + 1
+            loss += output.reconstruction.item() * rows
+            choice += output.choice.item() * rows
+            tokens += (batch.weight * (batch.targets != IGNORED).sum(1)).sum().item()
     model.train(was_training)
-    return {"middle_loss_per_token": loss / tokens}
+    rows = sum(len(pair.rows) for pair in pairs)
+    return {"middle_loss_per_token": loss / tokens, "middle_choice": choice / rows}
