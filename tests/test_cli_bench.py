@@ -55,7 +55,7 @@ def test_an_unknown_encoder_has_its_rate_searched(files: Path, encoder: str) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--methods", "vanilla,magic"], "there is no method 'magic'; known are vanilla, class-weights"),
+        (["--methods", "vanilla,magic"], "there is no method 'magic'; choose from vanilla, class-weights"),
         (["--shots", "50"], "the class 'neg' has 10 rows to draw 50 from"),
         (["--shots", "5²"], "--shots is '5²'; give whole numbers from 1"),
         (["--shots", "few"], "--shots is 'few'; give whole numbers from 1"),
@@ -86,7 +86,7 @@ def test_nothing_is_searched_for_what_cannot_be(files: Path, encoder: str) -> No
 
 def test_bad_tasks_are_one_line(tmp_path: Path) -> None:
     for arguments, message in (
-        (["--tasks", "trek"], "there is no task 'trek'; known are trec-coarse"),
+        (["--tasks", "trek"], "there is no task 'trek'; choose from trec-coarse"),
         (["--tasks", "sst2", "--data", str(tmp_path)], "'sst2' needs"),
         (["--tasks", "sst2", "--pair", "other"], "--pair names a column of your own files"),
         (["--methods", "eda"], "--methods needs data: --tasks, --paper, or --train and --test"),
@@ -173,7 +173,7 @@ def test_a_pipeline_of_ones_own(files: Path, monkeypatch: pytest.MonkeyPatch) ->
         (["--imbalance", "3:90", "--rare", "neg"], "the class 'pos' has 10 rows to draw 90 from"),
         (["--rare", "neg"], "--rare names the rare class of --imbalance, which is missing"),
         (["--label-noise", "1.5"], "--label-noise is '1.5'; give a share of the rows from 0 to below 1"),
-        (["--metric", "f1"], "there is no metric 'f1'; known are accuracy, macro_f1"),
+        (["--metric", "f1"], "there is no metric 'f1'; choose from accuracy, macro_f1"),
         (["--student", "bert"], "there is no student 'bert'; give finetune, probe, setfit, tfidf"),
         (["--teacher", "bert"], "there is no student 'bert'"),
         (["--student", "tfidf", "--methods", "mixup"], "the student tfidf has none"),

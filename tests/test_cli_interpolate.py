@@ -150,7 +150,7 @@ def assert_one_line(result: Result, words: str) -> None:
         ([A, B, "--pairs", "-"], "either two texts or --pairs"),
         (["--pairs", "none.tsv"], "cannot read none.tsv: no such file"),
         ([A, B, "--n", "5"], "n=5 is more than beams=4"),
-        ([A, B, "--top-p", "0.5"], "acts only when sampling"),
+        ([A, B, "--top-p", "0.5"], "applies only to sampling"),
         ([A, B, "--output", "no/such/folder.jsonl"], "does not exist"),
         ([A, B, "--output", "mixed.csv"], "would hold JSON lines; let its name end in .jsonl"),
         (["--pairs", "p.jsonl", "--output", "./p.jsonl"], "are the same file"),
@@ -232,9 +232,9 @@ def test_the_fast_engine_answers_without_transformers(tiny_model_folder: Path) -
 
 
 def test_an_engine_that_cannot_run_is_one_line_with_the_way_out(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Int8Engine, "why_not", staticmethod(lambda base, device: "this processor is of wood"))
+    monkeypatch.setattr(Int8Engine, "why_not", staticmethod(lambda base, device: "this processor is too old"))
     assert_one_line(
-        run(A, B, "--engine", "int8"), "this processor is of wood; take the one that always does (--engine torch)"
+        run(A, B, "--engine", "int8"), "this processor is too old; use the engine that always runs (--engine torch)"
     )
     assert run(A, B, "--engine", "torch").exit_code == 0
     assert "'auto', 'int8', 'torch'" in run(A, B, "--engine", "steam").stderr

@@ -353,7 +353,7 @@ def test_a_batch_too_large_for_the_device_is_halved(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_unknown_engine_is_named_with_the_known_ones() -> None:
-    with pytest.raises(LindaError, match="'warp' is not known: take one of auto, int8, torch"):
+    with pytest.raises(LindaError, match="unknown engine 'warp': choose one of auto, int8, torch"):
         choose("warp", {}, torch.device("cpu"))
 
 
@@ -366,9 +366,9 @@ class TestChoice:
         assert choose("torch", {}, torch.device("cpu")) == "torch"
 
     def test_auto_is_torch_where_it_does_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Int8Engine, "why_not", staticmethod(lambda base, device: "the moon is full"))
+        monkeypatch.setattr(Int8Engine, "why_not", staticmethod(lambda base, device: "it lacks a feature"))
         assert choose("auto", {}, torch.device("cpu")) == "torch"
-        with pytest.raises(LindaError, match=r"int8 cannot run here: the moon is full; .*--engine torch"):
+        with pytest.raises(LindaError, match=r"the int8 engine cannot run here: it lacks a feature; .*--engine torch"):
             choose("int8", {}, torch.device("cpu"))
 
 
@@ -387,7 +387,7 @@ def test_states_are_those_of_the_models_own_encoder(family) -> None:
 def test_a_model_that_attends_in_its_own_way_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     model = build(marian)
     monkeypatch.setattr(type(model), "_can_set_attn_implementation", classmethod(lambda cls: False))
-    with pytest.raises(LindaError, match="MarianMTModel computes attention in its own way"):
+    with pytest.raises(LindaError, match="MarianMTModel has its own attention implementation"):
         engine(model)
 
 

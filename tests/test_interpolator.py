@@ -244,7 +244,7 @@ def test_bad_input_is_named(copier: Interpolator, a, b, alpha, message: str) -> 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"beam": 3}, "no decoding setting 'beam'; known are beams"),
+        ({"beam": 3}, "no decoding setting 'beam'; choose from beams"),
         ({"beams": 0}, "beams=0"),
         ({"seed": -1}, "seed is -1"),
         ({"batch_tokens": 0}, "batch_tokens=0"),

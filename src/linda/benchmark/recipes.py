@@ -186,7 +186,7 @@ def parse_recipe(text: str) -> Recipe:
     """`linda`, `linda+balance`, `linda+partners=same+weight=0.5`."""
     name, *settings = text.split("+")
     if name not in recipe_names():
-        raise LindaError(f"there is no method {name!r}; known are {', '.join(recipe_names())}")
+        raise LindaError(f"there is no method {name!r}; choose from {', '.join(recipe_names())}")
     recipe = _RECIPES.get(name) or Recipe(name, name, Policy() if mixes_texts(name) else _BASELINE)
     changes = dict(_parse_setting(setting, text) for setting in settings)
     of_policy = {setting: value for setting, value in changes.items() if setting in get_type_hints(Policy)}
@@ -205,7 +205,7 @@ def _parse_setting(setting: str, text: str) -> tuple[str, Any]:
     types = {**get_type_hints(Policy), **get_type_hints(Training)}
     name, sign, value = setting.partition("=")
     if name not in types:
-        raise LindaError(f"{text!r}: there is no setting {name!r}; known are {', '.join(types)}")
+        raise LindaError(f"{text!r}: there is no setting {name!r}; choose from {', '.join(types)}")
     kind = types[name]
     if kind is bool and not sign:
         return name, True

@@ -183,7 +183,7 @@ def _load_named(name: str, data: Path | None, small_classes: bool = False) -> Be
     if known is None and data is not None and (data / name).is_dir():
         known = _found(data / name)
     if known is None:
-        raise LindaError(f"there is no task {name!r}; known are {', '.join(known_tasks(data))}")
+        raise LindaError(f"there is no task {name!r}; choose from {', '.join(known_tasks(data))}")
     if data is not None:
         return _from_folder(name, data / known.folder, known)
     return _from_hub(name, known)

@@ -67,7 +67,7 @@ def find_metric(name: str) -> Metric:
         return Metric(name)
     tuned = [f"{decision}{TUNED}" for decision in DECISIONS]
     of_classes = [f"{metric}:CLASS" for metric in _OF_A_CLASS]
-    raise LindaError(f"there is no metric {name!r}; known are {', '.join([*METRICS, *tuned, *of_classes])}")
+    raise LindaError(f"there is no metric {name!r}; choose from {', '.join([*METRICS, *tuned, *of_classes])}")
 
 
 def score_probabilities(

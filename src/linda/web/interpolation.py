@@ -108,7 +108,7 @@ def checked_settings(*, raw: bool = False, copies: bool | None = None, **decodin
     known = asdict(Decoding())
     for name in decoding:
         if name not in known:
-            raise LindaError(f"there is no decoding setting {name!r}; known are {', '.join(known)}")
+            raise LindaError(f"there is no decoding setting {name!r}; choose from {', '.join(known)}")
     settings = {**known, **decoding}
     Decoding(**settings)
     return tuple(sorted({"raw": raw, "copies": copies, **settings}.items()))
