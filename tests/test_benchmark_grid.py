@@ -150,9 +150,9 @@ def test_folders_without_a_model_are_known_beforehand(
     source: OwnTask, settings: BenchmarkSettings, tmp_path: Path
 ) -> None:
     for models in (Models(masked=str(tmp_path)), Models(there="a/b", back=str(tmp_path))):
-        with pytest.raises(LindaError, match=r"holds no model: it has no config.json"):
+        with pytest.raises(LindaError, match=r"contains no model: it has no config.json"):
             grid(source, replace(settings, models=models))
-    with pytest.raises(LindaError, match=r"there is no folder './nowhere' with a model"):
+    with pytest.raises(LindaError, match=r"there is no folder './nowhere'; give the folder of a model"):
         grid(source, replace(settings, encoder="./nowhere"))
 
 

@@ -71,7 +71,7 @@ def test_linda_is_what_linda_augment_does() -> None:
         ("linda+ratio=half", "'half' is not a ratio"),
         ("linda+keep=2", "keep between 0 and 1; got 1, 1 and 2"),
         ("linda+gates=no", "gates cannot be 'no'; give true or false"),
-        ("eda+partners=same", "eda mixes no two texts and has no partners"),
+        ("eda+partners=same", "eda does not mix texts and has no partners"),
         ("vanilla+weight=0.5", "vanilla makes no new rows"),
     ],
 )

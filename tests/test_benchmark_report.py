@@ -259,7 +259,7 @@ def test_no_results_and_damaged_ones(tmp_path: Path) -> None:
     (tmp_path / CELLS).mkdir()
     for content in ("{", "[]", "{}", '{"task": "sst2"}'):
         (tmp_path / CELLS / "a.json").write_text(content)
-        with pytest.raises(LindaError, match=r"a.json is no result of linda bench"):
+        with pytest.raises(LindaError, match=r"a.json is not a result of linda bench"):
             write_report(tmp_path)
 
 

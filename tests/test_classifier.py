@@ -151,7 +151,8 @@ def test_nothing_but_a_classifier_is_replaced(encoder: Path, tmp_path: Path) -> 
     fitted = classifier(encoder, epochs=1).fit(TEXTS, LABELS)
     fitted.save(tmp_path / "empty")
     for precious in (tmp_path, tmp_path / "thesis.txt"):
-        with pytest.raises(LindaError, match="is there and holds no TextClassifier; give another folder"):
+        message = "already exists and does not contain a TextClassifier; give another folder"
+        with pytest.raises(LindaError, match=message):
             fitted.save(precious)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
@@ -167,7 +168,7 @@ def test_numpy_labels_become_plain_ones(encoder: Path) -> None:
         ({"texts": [], "labels": []}, "no texts"),
         ({"texts": "one string", "labels": ["a"]}, "list of texts"),
         ({"texts": ["a", "b"], "labels": ["x"]}, "2 texts but 1 labels"),
-        ({"texts": ["a"], "labels": ["x"], "classes": ["y"]}, "'x' is none of the classes"),
+        ({"texts": ["a"], "labels": ["x"], "classes": ["y"]}, "'x' is not one of the classes"),
         ({"texts": ["a"], "labels": [[0.9, 0.3]], "classes": ["x", "y"]}, "no distribution"),
         ({"texts": ["a"], "labels": [[0.5, 0.5]]}, "need as many names"),
     ],

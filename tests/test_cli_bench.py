@@ -77,7 +77,7 @@ def test_nothing_is_searched_for_what_cannot_be(files: Path, encoder: str) -> No
     for arguments, message in (
         (["--methods", "vanilla,backtranslation"], "needs two translation models"),
         (["--shots", "50"], "the class 'neg' has 10 rows to draw 50 from"),
-        (["--shots", "1"], "my (1-shot): no two of the rows drawn have the same label, and linda mixes such rows"),
+        (["--shots", "1"], "my (1-shot): no two of the drawn rows have the same label, but linda mixes such rows"),
     ):
         result = own(files, "--encoder", encoder, *arguments)
         assert message in result.stderr
@@ -123,7 +123,7 @@ def test_unseen_label_in_the_test_file(files: Path) -> None:
     (files / "my_test.csv").write_text(GOOD + "so so,neutral\n")
     result = own(files)
     assert result.exit_code == 2
-    assert "row 20 of the test set has the label 'neutral', which training never has" in result.stderr
+    assert "row 20 of the test set has the label 'neutral', which the training rows do not have" in result.stderr
 
 
 def test_rare_classes_with_a_quick_student(files: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_pipeline_of_ones_own(files: Path, monkeypatch: pytest.MonkeyPatch) ->
         (["--student", "tfidf", "--methods", "mixup"], "the student tfidf has none"),
         (["--methods", "smote"], "needs the student's vectors before training; finetune has none"),
         (["--methods", "temperature"], "held-out folds of the training rows; give --folds 3"),
-        (["--methods", "pseudo-label"], "pseudo-label needs texts without labels: --unlabelled FILE"),
+        (["--methods", "pseudo-label"], "pseudo-label needs unlabelled texts: give --unlabelled FILE"),
         (["--unlabelled", "nowhere.csv"], "nowhere.csv"),
         (["--folds", "1"], "folds is 1; give 0 for none, or at least 2"),
         (["--student", "tfidf", "--epochs", "3"], "--epochs has no effect: only finetune has it"),

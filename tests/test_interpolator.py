@@ -231,7 +231,7 @@ NAN = float("nan")
         (["a", "a"], ["b", "b"], [0.5], "2 texts b and 1 ratios"),
         (["a", "a"], ["b", 3], 0.5, "text b of pair 2 is 3, not a text"),
         (["a", "a"], ["b", "b"], [0.5, -0.1], "alpha of pair 2 is -0.1"),
-        (["a", "a\ud800"], ["b", "b"], 0.5, "text a of pair 2 holds half a character at position 2"),
+        (["a", "a\ud800"], ["b", "b"], 0.5, "text a of pair 2 contains a lone surrogate at position 2"),
     ],
 )
 def test_bad_input_is_named(copier: Interpolator, a, b, alpha, message: str) -> None:

@@ -357,7 +357,7 @@ class TestFolder:
     def test_a_folder_that_is_no_linda_model(self, tmp_path: Path, tiny_base_folder: Path) -> None:
         with pytest.raises(LindaError, match="not a LINDA model"):
             LindaModel.from_pretrained(tmp_path)
-        with pytest.raises(LindaError, match="does not say model_type 'linda'"):
+        with pytest.raises(LindaError, match="has no model_type 'linda'"):
             LindaModel.from_pretrained(tiny_base_folder)
 
     def test_weights_of_another_model(self, tiny_model_folder: Path, model: LindaModel, tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_compressed_files(tmp_path: Path, suffix: str, opener: Any) -> None:
         ("a.csv", b"text,label\na,0\nb\n", r"a.csv, line 3 \(row 1\): 1 columns, expected 2"),
         ("a.csv", b"text,label\na,0\nb,1,2\n", r"row 1.*3 columns"),
         ("a.csv", b'text,label\n"a,0\n', "row 0.*unexpected end"),
-        ("a.csv", b"text,text\na,b\n", "'text' is there twice"),
+        ("a.csv", b"text,text\na,b\n", "'text' occurs twice"),
         ("a.csv", b"", "is empty"),
         ("a.csv", b"text,label\n", "no rows"),
         ("a.csv", b"text,label\na\xff,0\n", "line 2: not UTF-8"),

@@ -266,7 +266,7 @@ def test_settings_that_make_no_sense_are_named_before_the_first_step(wrong: dict
 
 def test_nothing_but_a_model_is_replaced(settings: TrainingSettings, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(LindaError, match="is there and holds no LINDA model; give another folder"):
+    with pytest.raises(LindaError, match="already exists and does not contain a LINDA model; give another folder"):
         train(settings, tmp_path)
 
 

@@ -295,7 +295,7 @@ class RunFolder:
             name for name in self.storage.names() if name != _LOCK and not name.startswith((".part-", f".{_MANIFEST}"))
         ]
         if foreign:
-            raise LindaError(f"{self} is not empty ({foreign[0]}) and holds no run; give another folder")
+            raise LindaError(f"{self} is not empty ({foreign[0]}) and contains no run; give another folder")
 
     def _check_same(self, manifest: Manifest, run: dict[str, Any]) -> None:
         begun, run = manifest.run, json.loads(json.dumps(run))  # tuples are lists in a file

@@ -1,4 +1,4 @@
-"""The texts along the path from one text to the other, and what is measured on them at each ratio."""
+"""The texts along the path from one text to the other, and their measures at each ratio."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LENGTH_RANGE = (0.75, 1.33)  # tokens of an output, divided by L̃
 
 @dataclass(frozen=True)
 class Decoded:
-    """The outputs for the same pairs at each ratio of the grid, and the time it took to write them."""
+    """The outputs for the same pairs at each ratio of the grid, and the time it took to decode them."""
 
     texts: dict[float, list[str]]  # α → one text per pair
     raw: bool
@@ -50,13 +50,13 @@ class Decoded:
 
 
 def decode(interpolator: Interpolator, pairs: Sequence[Pair], raw: bool, seed: int, progress: bool) -> Decoded:
-    """Writes the outputs for some pairs at each ratio of the grid.
+    """Decode some pairs at each ratio of the grid.
 
     Args:
-        interpolator: writes them.
+        interpolator: the interpolator.
         pairs: texts a and b.
-        raw: mix by the ratio itself, uncalibrated.
-        seed: of the interpolator; matters to sampling only.
+        raw: mix by the uncalibrated ratio.
+        seed: seed of the interpolator; used for sampling only.
         progress: show a progress bar.
 
     Returns:
@@ -93,7 +93,7 @@ class PathPoint:
 
 @dataclass(frozen=True)
 class MeasuredPath:
-    """What was measured along the path from b to a, ratio by ratio in ascending order."""
+    """Measures along the path from b to a, by ascending ratio."""
 
     points: list[PathPoint]
     largest_step: float  # the largest change of the share of a between neighbouring ratios, mean over pairs
@@ -132,7 +132,7 @@ class MeasuredPath:
 
 
 def measure_path(interpolator: Interpolator, pairs: Sequence[Pair], decoded: Decoded) -> MeasuredPath:
-    """Measures the outputs for some pairs; the interpolator gives its calibration and its tokens."""
+    """Measure the outputs for some pairs; calibration and tokenizer are those of the interpolator."""
     knots = RAW if decoded.raw else interpolator.config.calibration
     lengths_a = _token_counts(interpolator.tokens, [a for a, _ in pairs])
     lengths_b = _token_counts(interpolator.tokens, [b for _, b in pairs])
@@ -174,6 +174,6 @@ def _token_counts(tokens: Tokens, texts: Sequence[str]) -> torch.Tensor:
 
 
 def mean(values: Iterable[float]) -> float:
-    """The arithmetic mean of at least one number."""
+    """Return the arithmetic mean of at least one number."""
     numbers = list(values)
     return sum(numbers) / len(numbers)
