@@ -121,7 +121,7 @@ def test_without_hub_or_folder(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ConnectionError
 
     monkeypatch.setattr(datasets, "load_dataset", fail)
-    with pytest.raises(LindaError, match=r"'rte' could not be downloaded .*--data DIR"):
+    with pytest.raises(LindaError, match=r"'rte' cannot be downloaded from the hub .*--data DIR"):
         NamedTask("rte").load()
     with pytest.raises(LindaError, match=r"'yelp-cuisine' is not on the hub"):
         NamedTask("yelp-cuisine").load()

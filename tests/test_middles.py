@@ -307,5 +307,5 @@ def test_a_share_may_follow_a_file(given, source):
 
 
 def test_a_share_must_be_above_zero():
-    with pytest.raises(LindaError, match="above 0"):
+    with pytest.raises(LindaError, match="must be a positive number"):
         Source.parse("a.txt=0")

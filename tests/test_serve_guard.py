@@ -30,7 +30,7 @@ def port_of(server: Serving) -> str:
 def test_another_host_is_refused(server: Serving, host: str, path: str) -> None:
     answer = server.client.get(path, headers={"Host": host.format(port=port_of(server))})
     assert answer.status_code == 403
-    assert "this server answers to" in answer.json()["error"]
+    assert "this server accepts" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:{port}", "localhost:{port}", "LOCALHOST:{port}"])

@@ -192,7 +192,7 @@ def test_an_error_is_shown_in_words(page: "Page") -> None:
     page.goto("/")
     page.get_by_label("First text", exact=True).fill("x" * 2001)
     page.get_by_role("button", name="Write the path").click()
-    expect(page.locator("#path-status")).to_contain_text("2,001 characters; this server takes at most 2,000")
+    expect(page.locator("#path-status")).to_contain_text("2,001 characters; this server accepts at most 2,000")
 
 
 def test_by_keyboard_alone(page: "Page") -> None:

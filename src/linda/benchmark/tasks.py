@@ -266,7 +266,7 @@ def _hub_rows(name: str, hub: _Hub, split: str) -> LabelledRows:
         rows = datasets.load_dataset(hub.path, hub.config, split=split, revision=hub.revision)
     except Exception as error:  # the hub, the network and the cache raise various exceptions
         raise LindaError(
-            f"the task {name!r} could not be downloaded ({type(error).__name__}); give a folder (--data DIR)"
+            f"the task {name!r} cannot be downloaded from the hub ({type(error).__name__}); give a folder (--data DIR)"
         ) from error
     names = hub.names or rows.features[hub.label].names
     pairs = None if hub.pair is None else list(rows[hub.pair])

@@ -1,4 +1,4 @@
-"""Everything that the server needs of `linda.interpolation`, in one place."""
+"""Everything that the server needs from `linda.interpolation`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCORE_IS = "mean log-probability of the text's tokens under the decoder"
 
 
 class ScoredInterpolator:
-    """An interpolator that also tells the decoder's score of each text. One thread uses it at a time."""
+    """An interpolator that also returns the decoder's score of each text. Not thread-safe."""
 
     def __init__(self, interpolator: Interpolator) -> None:
         self._scores = _ScoreKeeper(interpolator)
@@ -35,9 +35,9 @@ class ScoredInterpolator:
     def mix(
         self, rows: Sequence[Row], settings: dict[str, Any], on_progress: Callable[[int], object]
     ) -> Iterator[Candidates]:
-        """The texts of each row and their scores, in order.
+        """Yield the texts of each row with their scores, in order.
 
-        Scores are found by the seed and the text of a row. A search reads no seed, so each row can have its own there.
+        Scores are looked up by the seed and the text of a row. Beam search ignores seeds, so each row has its own.
         """
         self._scores.clear()
         if not settings["sample"]:
@@ -48,7 +48,7 @@ class ScoredInterpolator:
 
 
 class _ScoreKeeper:
-    """An engine that remembers the score of every text it wrote."""
+    """An engine that records the score of every text."""
 
     def __init__(self, interpolator: Interpolator) -> None:
         self._engine = interpolator.engine
@@ -62,7 +62,7 @@ class _ScoreKeeper:
         self._scores.clear()
 
     def find(self, seed: int, text: str) -> float | None:
-        """None for a text of several parts, where two rows of one seed drew the same text, and for no finite number."""
+        """Return the score; None for texts of several parts, ambiguous texts and scores that are not finite."""
         score = self._scores.get((seed, text))
         return score if score is not None and math.isfinite(score) else None
 
@@ -80,14 +80,16 @@ class _ScoreKeeper:
 
 
 def checked_rows(a: list[str], b: list[str], alpha: Sequence[Any], seed: int) -> list[Row]:
-    """Rows as `Interpolator.mix` makes them, with its wording of errors: nothing that is queued can fail later.
+    """Check rows as `Interpolator.mix` does, with the same errors, so that queued rows cannot fail later.
 
     Args:
-        a, b, alpha: texts and ratios of the pairs, of equal length; nothing is known of their types.
+        a: first text of each pair, of any type.
+        b: second text of each pair, of any type.
+        alpha: ratio of each pair, of any type.
         seed: of the whole request; every row gets its own.
 
     Returns:
-        What `Batcher.submit` takes.
+        The rows for `Batcher.submit`.
 
     Example:
         checked_rows(["One text."], ["Another text."], [0.5], seed=0)
@@ -104,7 +106,7 @@ def checked_rows(a: list[str], b: list[str], alpha: Sequence[Any], seed: int) ->
 
 
 def checked_settings(*, raw: bool = False, copies: bool | None = None, **decoding: Any) -> Settings:
-    """Every setting of `Interpolator.mix_stream`, so that equal ones are seen to be equal."""
+    """Return all settings of `Interpolator.mix_stream` in a canonical form, so that equal ones compare equal."""
     known = asdict(Decoding())
     for name in decoding:
         if name not in known:
@@ -115,7 +117,7 @@ def checked_settings(*, raw: bool = False, copies: bool | None = None, **decodin
 
 
 class SharedInterpolator(Interpolator):
-    """The server's one model for callers on other threads: their rows join the micro-batches of everybody."""
+    """The server's model for callers on other threads: their rows join the shared micro-batches."""
 
     def __init__(self, interpolator: Interpolator, batcher: Batcher) -> None:
         super().__init__(interpolator.config, interpolator.tokens, interpolator.converter, interpolator.engine)
