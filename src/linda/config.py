@@ -70,10 +70,12 @@ class LindaConfig:
         return self.max_length if positions is None else min(self.max_length, positions)
 
     def to_json(self) -> str:
+        """Format the settings as JSON."""
         return json.dumps({"model_type": "linda", **asdict(self)}, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, path: Path) -> LindaConfig:
+        """Read and check the settings in a `config.json`."""
         try:
             stored = read_json_object(path)
         except LindaError as error:

@@ -161,7 +161,7 @@ class Labels:
     soft: Callable[[Sequence[int]], list[Any]] | None = None  # fetches the probabilities of these rows
 
     def distributions(self, rows: np.ndarray) -> np.ndarray:
-        """(B, C)"""
+        """Return the labels (B, C) of these rows."""
         if self.soft is None:
             return np.eye(len(self.names))[self.codes[rows]]
         return np.array([_normalized(soft_label(value)) for value in self.soft(rows.tolist())])

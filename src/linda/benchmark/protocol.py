@@ -110,7 +110,7 @@ def split(task: BenchmarkTask, domain: str | None, on: str, test_size: int | Non
     Args:
         task: The data.
         domain: The domain to train on.
-            on: `test`, or `validation`: a fifth of the training rows, the same for every seed, held out from training.
+        on: `test`, or `validation`: a fifth of the training rows, the same for every seed, held out from training.
             Choose settings on `validation` and report results on `test`.
         test_size: Maximum number of rows of each test set, the same for every seed.
     """

@@ -185,6 +185,7 @@ class TextClassifier:
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> TextClassifier:
+        """Load a classifier that `save` wrote."""
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
@@ -258,7 +259,7 @@ class _Network(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def logits(self, vectors: Tensor) -> Tensor:
-        """(B, d) → (B, C)"""
+        """Map vectors (B, d) to logits (B, C)."""
         logits: Tensor = self.head(self.dropout(vectors))
         return logits
 

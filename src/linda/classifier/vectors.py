@@ -52,5 +52,5 @@ def shared_vectors(encoder: str | Path | None, max_length: int) -> SentenceVecto
 
 
 def unit_length(vectors: np.ndarray) -> np.ndarray:
-    """(N, d)"""
+    """Scale vectors (N, d) to unit length."""
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))

@@ -66,7 +66,7 @@ class CutText:
 
 
 def running_total(counts: Iterable[int]) -> IntArray:
-    """0, c₁, c₁ + c₂ …"""
+    """Return the cumulative sums 0, c₁, c₁ + c₂ …."""
     return np.concatenate([[0], np.cumsum(np.fromiter(counts, dtype=np.int64))]).astype(np.int64)
 
 

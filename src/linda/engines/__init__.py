@@ -32,7 +32,9 @@ class Engine(Protocol):
     name: str
 
     @property
-    def device(self) -> torch.device: ...
+    def device(self) -> torch.device:
+        """Where the model runs."""
+        ...
 
     @property
     def batch_tokens(self) -> int:

@@ -100,7 +100,7 @@ class _EncoderLayer:
         self._forward_residual = _Residual(weights.norm("final_layer_norm"), first)
 
     def __call__(self, rows: Tensor, bias: Tensor) -> Tensor:
-        """rows (B·L, d), bias (B, 1, 1, L)."""
+        """Process rows (B·L, d) with bias (B, 1, 1, L)."""
 
         def attention(rows: Tensor) -> Tensor:
             read = self._read(quantize(rows)).view(len(bias), -1, 3, self._heads, rows.shape[1] // self._heads)
@@ -178,11 +178,11 @@ class _Embedding:
         self._norm = weights.norm_if_any("layernorm_embedding")
 
     def __call__(self, ids: Tensor, start: int) -> Tensor:
-        """ids (B, L) whose first column is at position `start` → (B, L, d)."""
+        """Embed ids (B, L) whose first column is at position `start`, (B, L, d)."""
         return self._sum(ids, self._positions[start : start + ids.shape[1]])
 
     def at(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """ids at the given positions, both of any shape → (…, d)."""
+        """Embed ids at the given positions, both of any shape, (…, d)."""
         return self._sum(ids, self._positions[positions])
 
     @property
@@ -230,7 +230,7 @@ class Network:
         return Linear(self._output_matrix.select(tokens), self._output_bias[tokens], self._product)
 
     def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """ids and mask (B, L) → states (B, L, d)."""
+        """Encode ids and mask (B, L) to states (B, L, d)."""
         at_once = max(1, _TOKENS_AT_ONCE // ids.shape[1])
         parts = zip(ids.split(at_once), mask.split(at_once), strict=True)
         return torch.cat([self._encode(part, part_mask) for part, part_mask in parts])

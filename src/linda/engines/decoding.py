@@ -53,12 +53,14 @@ class Frame:
 
     @classmethod
     def of(cls, seq2seq: PreTrainedModel) -> Frame:
+        """Read the special tokens and limits of a model."""
         settings = {name: getattr(seq2seq.config, name, None) for name in _FRAME_SETTINGS}
         generation = {name: getattr(seq2seq.generation_config, name, None) for name in _FRAME_SETTINGS}
         return cls.from_config(settings | {name: value for name, value in generation.items() if value is not None})
 
     @classmethod
     def from_config(cls, settings: Mapping[str, Any]) -> Frame:
+        """Read them from the configuration of a model, as `transformers` writes it."""
         needed = ("decoder_start_token_id", "eos_token_id", "pad_token_id")
         for name in needed:
             if settings.get(name) is None:

@@ -54,7 +54,7 @@ class Int8Engine:
 
     @torch.inference_mode()
     def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """ids and mask (B, L) → states (B, L, d)."""
+        """Encode ids and mask (B, L) to states (B, L, d)."""
         return self._network.encode(ids, mask)
 
     @torch.inference_mode()

@@ -39,7 +39,7 @@ class Vocabulary:
     """The mapping between columns of the logits and token ids: the identity, or a subset of the vocabulary."""
 
     def __init__(self, tokens: Tensor | None = None, size: int = 0) -> None:
-        """tokens (V,): the token of each column, or None for the identity; size: total number of tokens."""
+        """Create a mapping; tokens (V,): the token of each column, or None for the identity; size: of the whole."""
         self._tokens = tokens
         if tokens is not None:
             self._columns = tokens.new_full((size,), -1)

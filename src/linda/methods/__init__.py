@@ -78,6 +78,7 @@ _METHODS = {
 
 
 def names() -> list[str]:
+    """Return the names of all methods."""
     return list(_METHODS)
 
 

@@ -134,7 +134,7 @@ class SeamRanker:
         return read, [(layer.keys, layer.values) for layer in layers]
 
     def _log_p(self, states: Tensor, tokens: Tensor) -> Tensor:
-        """log p of tokens (n,) after states (n, d)."""
+        """Return log p of tokens (n,) after states (n, d)."""
         logits = self._model.get_output_embeddings()(states).float()
         return logits.gather(1, tokens[:, None])[:, 0] - logits.logsumexp(dim=1)
 
