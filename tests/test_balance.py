@@ -63,9 +63,9 @@ def test_a_class_without_rows_gets_none() -> None:
     ("balance", "message"),
     [
         ("raer=30", "no rows of the class 'raer'; the data has 'common', 'other', 'rare'"),
-        ({"rare": 5}, "asks for 5 rows of the class 'rare', which has 10; rows are never dropped"),
-        (9, "asks for 9 rows per class, but every class has at least 10; rows are never dropped"),
-        (0.05, "asks for 5 rows per class, but every class has at least 10"),
+        ({"rare": 5}, "requests 5 rows of the class 'rare', which has 10; rows are never dropped"),
+        (9, "requests 9 rows per class, but every class has at least 10; rows are never dropped"),
+        (0.05, "requests 5 rows per class, but every class has at least 10"),
     ],
 )
 def test_what_does_not_fit_the_data_is_told(balance: Any, message: str) -> None:
@@ -310,7 +310,7 @@ def test_nothing_to_add_still_writes_the_originals(folder: Path) -> None:
     ("arguments", "message"),
     [
         (["--balance", "raer=9"], "no rows of the class 'raer'; the data has 'common', 'rare', 'single'"),
-        (["--balance", "rare=2"], "asks for 2 rows of the class 'rare', which has 4; rows are never dropped"),
+        (["--balance", "rare=2"], "requests 2 rows of the class 'rare', which has 4; rows are never dropped"),
         (["--balance", "many"], "balance is 'many'"),
         (["--balance", "--per-row", "3"], "--per-row has no effect: --balance determines the number of new rows"),
         (["--balance", "--plan", "plan.csv"], "--balance has no effect: --plan already determines it"),

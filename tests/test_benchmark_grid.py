@@ -114,7 +114,7 @@ def test_a_rerun_computes_only_what_is_missing(
 def test_cells_of_other_settings_are_not_mixed(source: OwnTask, settings: BenchmarkSettings, tmp_path: Path) -> None:
     cells = grid(source, settings, seeds=1)
     run_grid(cells, settings, tmp_path, workers=1)
-    message = r"toy.* has cells with {}, and others with {} .* use another --output"
+    message = r"toy.* has cells with {}, but others with {} .* use another --output"
     with pytest.raises(LindaError, match=message.format("epochs 3", "2")):
         run_grid(cells, replace(settings, epochs=2), tmp_path, workers=1)
     changed = [replace(cells[1], recipe=replace(cells[1].recipe, policy=parse_recipe("eda+weight=0.5").policy))]

@@ -160,7 +160,7 @@ def test_errors_have_the_words_of_the_command(server: Serving) -> None:
         ({"a": "x"}, "b is missing"),
         ({"a": "x", "b": "y", "beam": 2}, "no setting 'beam'"),
         ({"a": "x", "b": "y", "beams": "two"}, "beams is 'two'"),
-        ({"a": "x", "b": "y", "alpha": []}, "nothing to do"),
+        ({"a": "x", "b": "y", "alpha": []}, "the request is empty"),
         ({"a": "x" * 2001, "b": "y"}, "2,001 characters; this server accepts at most 2,000"),
         ({"a": "x", "b": "y", "alpha": [0.5] * 257}, "more than 256 texts"),
         ({"a": "x", "b": "y", "sample": True, "n": 10**9}, "more than 256 texts"),

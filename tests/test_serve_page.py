@@ -368,7 +368,7 @@ def test_the_page_asks_for_the_token(browser: "Browser", scored_interpolator: Sc
     with serving(scored_interpolator, token=token) as running:
         page = browser.new_page()
         page.goto(running.address)
-        page.get_by_label("This server asks for a token.").fill(token)
+        page.get_by_label("This server requires a token.").fill(token)
         page.get_by_role("button", name="Continue").click()
         expect(page.locator("#about")).to_contain_text("LINDA")
         write_path(page)

@@ -78,7 +78,7 @@ def test_quotation_marks_mean_nothing_in_tsv(tmp_path: Path) -> None:
 def test_tsv_refuses_what_it_cannot_hold(tmp_path: Path) -> None:
     batch = pa.RecordBatch.from_pylist([{"text": "a"}, {"text": "a\tb"}])
     check_writable(batch, "csv", 0)
-    with pytest.raises(LindaError, match="row 7: 'text' holds a tab"):
+    with pytest.raises(LindaError, match="row 7: 'text' has a tab"):
         check_writable(batch, "tsv", 6)
 
 

@@ -43,7 +43,7 @@ class Gates:
             new: Texts of the new row.
             first: Texts of the first parent.
             second: Texts of the second parent; None if the method does not mix.
-            between: Whether the ratio asks for a text other than a parent.
+            between: Whether the ratio requires a text other than a parent.
 
         Returns:
             The name of the gate, or None if the row passes.

@@ -202,7 +202,7 @@ def make_plan(
         seed: Seed of all draws.
         first: Offset in the random stream. If a plan is made in parts, each part needs its own range.
         neighbours: Possible partners of each row (n, k), from `linda.augmentation.neighbours.nearest_rows`.
-        unlabelled: If there are any, partners are the last so many rows instead, which have the code −1.
+        unlabelled: Number of unlabelled rows at the end (code −1). If there are any, they are the partners.
 
     Returns:
         The plan.

@@ -169,6 +169,6 @@ def check_comparable(cells: Iterable[dict[str, Any]]) -> None:
                 there = known.setdefault((place, owner, name), value)
                 if there != value:
                     raise LindaError(
-                        f"{place} has cells with {name} {there}, but others with {value} are requested or present;  "
+                        f"{place} has cells with {name} {there}, but others with {value} are requested or present; "
                         "use another --output, or delete the cells that you do not want"
                     )

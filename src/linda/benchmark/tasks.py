@@ -313,7 +313,7 @@ def read_unlabelled(path: Path, text: str, label: str) -> tuple[str, ...]:
         raise LindaError(f"{path}: there is no column {text!r}; the data has {shown(schema.names)}")
     if label in schema.names:
         raise LindaError(
-            f"{path} has a column {label!r}, but --unlabelled needs texts without labels; drop the column, or train  "
+            f"{path} has a column {label!r}, but --unlabelled needs texts without labels; drop the column, or train "
             "on these rows"
         )
     texts = [value for batch in batches for value in column_values(batch, text)]

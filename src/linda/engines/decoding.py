@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from linda.errors import LindaError, shortened
@@ -112,6 +112,15 @@ class Decoding:
     max_ratio: float = 1.5
     max_extra: int = 8
     withheld: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Decoding:
+        """Create settings from a mapping; an unknown name is a `LindaError`."""
+        known = [field.name for field in fields(cls)]
+        for name in settings:
+            if name not in known:
+                raise LindaError(f"there is no decoding setting {name!r}; choose from {', '.join(known)}")
+        return cls(**settings)
 
     def __post_init__(self) -> None:
         self._check_integer("beams", 1, MOST_BEAMS)

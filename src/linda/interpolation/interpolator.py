@@ -11,7 +11,6 @@ on the row and the model, not on the other rows or the batch size.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -23,7 +22,7 @@ from linda import engines
 from linda.config import LindaConfig
 from linda.engines import Engine
 from linda.engines.decoding import Decoding
-from linda.errors import LindaError, checked_ratio, checked_text
+from linda.errors import checked_ratio, checked_text
 from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, kind_of, without_broken
 from linda.interpolation.calibration import calibrated
 from linda.interpolation.crossing import PATHS, CrossedPair, cross
@@ -198,7 +197,7 @@ class Interpolator:
         Yields:
             A list of n texts per row.
         """
-        settings = _decoding(n, decoding)
+        settings = Decoding.of({"n": n, **decoding})
         copies = raw if copies is None else copies
         jobs = (job for row in rows for job in self._jobs(*row, raw=raw, copies=copies))
         return self._stream(jobs, settings, batch_tokens, on_progress or (lambda count: None))
@@ -344,14 +343,6 @@ class Interpolator:
             return self.attention_mixing.mix(states_a, mask_a, states_b, mask_b, alpha)
         mixed, mask = self.converter.mix(states_a, mask_a, states_b, mask_b, alpha)
         return Mixture(mixed, mask, mask.sum(dim=1))
-
-
-def _decoding(n: int, settings: dict[str, Any]) -> Decoding:
-    known = [field.name for field in fields(Decoding)]
-    for name in settings:
-        if name not in known:
-            raise LindaError(f"there is no decoding setting {name!r}; choose from {', '.join(known)}")
-    return Decoding(n=n, **settings)
 
 
 def engine_for(model: Interpolator | str | Path | None, engine: str = "auto") -> str:

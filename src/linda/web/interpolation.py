@@ -8,9 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from linda.engines.decoding import Decoding, Hypothesis
-from linda.errors import LindaError, checked_ratio, checked_text
 from linda.interpolation import Interpolator
-from linda.interpolation.interpolator import row_seeds
+from linda.interpolation.jobs import checked_rows as checked_rows
 from linda.web.batcher import Batcher, Candidates, Row, Settings
 
 SCORE_IS = "mean log-probability of the text's tokens under the decoder"
@@ -79,41 +78,9 @@ class _ScoreKeeper:
         return found
 
 
-def checked_rows(a: list[str], b: list[str], alpha: Sequence[Any], seed: int) -> list[Row]:
-    """Check rows as `Interpolator.mix` does, with the same errors, so that queued rows cannot fail later.
-
-    Args:
-        a: first text of each pair, of any type.
-        b: second text of each pair, of any type.
-        alpha: ratio of each pair, of any type.
-        seed: of the whole request; every row gets its own.
-
-    Returns:
-        The rows for `Batcher.submit`.
-
-    Example:
-        checked_rows(["One text."], ["Another text."], [0.5], seed=0)
-    """
-    if not len(a) == len(b) == len(alpha):
-        raise LindaError(f"got {len(a)} texts a, {len(b)} texts b and {len(alpha)} ratios; give as many of each")
-    rows = []
-    for number, (first, second, ratio, row_seed) in enumerate(zip(a, b, alpha, row_seeds(seed), strict=False), start=1):
-        which = f" of pair {number}" if len(a) > 1 else ""
-        checked_text(first, f"text a{which}")
-        checked_text(second, f"text b{which}")
-        rows.append((first, second, checked_ratio(ratio, f"alpha{which}"), row_seed))
-    return rows
-
-
 def checked_settings(*, raw: bool = False, copies: bool | None = None, **decoding: Any) -> Settings:
     """Return all settings of `Interpolator.mix_stream` in a canonical form, so that equal ones compare equal."""
-    known = asdict(Decoding())
-    for name in decoding:
-        if name not in known:
-            raise LindaError(f"there is no decoding setting {name!r}; choose from {', '.join(known)}")
-    settings = {**known, **decoding}
-    Decoding(**settings)
-    return tuple(sorted({"raw": raw, "copies": copies, **settings}.items()))
+    return tuple(sorted({"raw": raw, "copies": copies, **asdict(Decoding.of(decoding))}.items()))
 
 
 class SharedInterpolator(Interpolator):

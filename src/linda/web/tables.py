@@ -45,10 +45,6 @@ class Progress:
         if self._stop.is_set():
             raise StoppedError
 
-    @property
-    def is_stopped(self) -> bool:
-        return self._stop.is_set()
-
 
 class _Observed(methods.AugmentationMethod):
     """A method that can be stopped, and counts the rows with a first text."""
