@@ -211,7 +211,7 @@ def test_wrong_layers_are_one_line_on_the_command_line(marian: Path, corpus: Pat
 
 def test_an_existing_folder_is_left_alone(marian: Path, corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(LindaError, match="exists already"):
+    with pytest.raises(LindaError, match="already exists"):
         cut_base(marian, [corpus], tmp_path, pieces=340, decoder_layers=[0])
 
 

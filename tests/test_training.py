@@ -200,7 +200,7 @@ class TestResume:
         begun = tmp_path / "model.training"
         begun.mkdir()
         (begun / "settings.json").write_text("{}")
-        with pytest.raises(LindaError, match=r"holds an earlier run; remove the folder$"):
+        with pytest.raises(LindaError, match=r"contains an earlier run; remove the folder$"):
             train(settings, tmp_path / "model")
         with pytest.raises(LindaError, match="remove the folder and run without --resume"):
             train(settings, tmp_path / "model", resume=True)
@@ -244,7 +244,7 @@ def test_damaged_settings_of_a_run_are_named(content: str, tmp_path: Path) -> No
 
 def test_a_file_in_place_of_the_folder_of_a_run(settings: TrainingSettings, tmp_path: Path) -> None:
     (tmp_path / "model.training").write_text("mine")
-    with pytest.raises(LindaError, match="is no folder of a run"):
+    with pytest.raises(LindaError, match="is not the folder of a run"):
         train(settings, tmp_path / "model")
     assert (tmp_path / "model.training").read_text() == "mine"
 

@@ -115,7 +115,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
     save_weights({"w": matrix(4, 4)}, path, bits=8)
     before = path.read_bytes()
-    with pytest.raises(LindaError, match="w holds numbers"):
+    with pytest.raises(LindaError, match="w contains numbers that 16 bits cannot represent"):
         save_weights({"w": torch.full((4, 4), torch.nan)}, path, bits=8)
     assert path.read_bytes() == before
 
@@ -131,7 +131,7 @@ def test_a_truncated_file_is_named(tmp_path: Path, size: int) -> None:
 
 def test_a_foreign_file_is_named(tmp_path: Path) -> None:
     save_file({"w": matrix(2, 2)}, tmp_path / "foreign.safetensors")
-    with pytest.raises(LindaError, match=r"foreign\.safetensors holds no weights that LINDA has written"):
+    with pytest.raises(LindaError, match=r"foreign\.safetensors does not contain weights written by LINDA"):
         load_weights(tmp_path / "foreign.safetensors")
     shapes = ([1], [1_000_000, 1_000_000], [-2, -2])
     tables = [json.dumps({"shared": {}, "sinusoids": {"a": shape}}) for shape in shapes]

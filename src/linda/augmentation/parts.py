@@ -68,7 +68,7 @@ class Manifest:
 
 
 class RunFolder:
-    """The folder of one run. `is_output`: the user requested this folder of parts; otherwise it is removed at the end."""
+    """The folder of one run. `is_output`: the user requested this folder of parts; else it is removed at the end."""
 
     def __init__(self, folder: str | Path, *, is_output: bool = False) -> None:
         self.storage = Storage(folder)
