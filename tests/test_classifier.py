@@ -165,12 +165,12 @@ def test_numpy_labels_become_plain_ones(encoder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"texts": [], "labels": []}, "no texts"),
+        ({"texts": [], "labels": []}, "the list of texts is empty"),
         ({"texts": "one string", "labels": ["a"]}, "list of texts"),
         ({"texts": ["a", "b"], "labels": ["x"]}, "2 texts but 1 labels"),
         ({"texts": ["a"], "labels": ["x"], "classes": ["y"]}, "'x' is not one of the classes"),
-        ({"texts": ["a"], "labels": [[0.9, 0.3]], "classes": ["x", "y"]}, "no distribution"),
-        ({"texts": ["a"], "labels": [[0.5, 0.5]]}, "need as many names"),
+        ({"texts": ["a"], "labels": [[0.9, 0.3]], "classes": ["x", "y"]}, "is not a distribution"),
+        ({"texts": ["a"], "labels": [[0.5, 0.5]]}, "need the same number of names"),
     ],
 )
 def test_bad_rows_are_named(encoder: Path, arguments: dict, message: str) -> None:
