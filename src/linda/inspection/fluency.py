@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
-from linda.inspection.path import mean
 from linda.inspection.references import Texts
 from linda.measures import faithfulness
 from linda.measures.fluency import LanguageModel, Perplexity
@@ -84,7 +84,7 @@ def measure_fluency(
         return FluencyPoint(
             alpha,
             Perplexity.of([losses[text] for text in texts]),
-            mean(faithfulness(text, *pair) for text, pair in zip(texts, pairs, strict=True)),
+            fmean(faithfulness(text, *pair) for text, pair in zip(texts, pairs, strict=True)),
         )
 
     return Fluency(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -118,17 +119,17 @@ class MeasuredPath:
     @property
     def aim(self) -> float:
         """The aim, averaged over the ratios of MIDDLE."""
-        return mean(self.at(alpha).aim for alpha in MIDDLE)
+        return fmean(self.at(alpha).aim for alpha in MIDDLE)
 
     @property
     def length_fits(self) -> float:
         """The share of outputs with a length in LENGTH_RANGE, over the ratios of MIDDLE."""
-        return mean(self.at(alpha).length_fits for alpha in MIDDLE)
+        return fmean(self.at(alpha).length_fits for alpha in MIDDLE)
 
     @property
     def new_beside_the_middle(self) -> float:
         """The share of outputs that equal neither text, over the ratios of BESIDE_THE_MIDDLE."""
-        return mean(self.at(alpha).new for alpha in BESIDE_THE_MIDDLE)
+        return fmean(self.at(alpha).new for alpha in BESIDE_THE_MIDDLE)
 
 
 def measure_path(interpolator: Interpolator, pairs: Sequence[Pair], decoded: Decoded) -> MeasuredPath:
@@ -153,27 +154,21 @@ def measure_path(interpolator: Interpolator, pairs: Sequence[Pair], decoded: Dec
                 precision_a=average.output_in_a,
                 precision_b=average.output_in_b,
                 share_of_a=average.share,
-                aim=mean(abs(share - alpha) for share in shares[-1]),
-                words_found=mean(WordOrigins.of(*row).either for row in rows),
-                content_of_both=mean(has_content_words_of_both(*row) for row in rows),
-                faithfulness=mean(faithfulness(*row) for row in rows),
-                new=mean(not same_text(out, a) and not same_text(out, b) for out, a, b in rows),
+                aim=fmean(abs(share - alpha) for share in shares[-1]),
+                words_found=fmean(WordOrigins.of(*row).either for row in rows),
+                content_of_both=fmean(has_content_words_of_both(*row) for row in rows),
+                faithfulness=fmean(faithfulness(*row) for row in rows),
+                new=fmean(not same_text(out, a) and not same_text(out, b) for out, a, b in rows),
                 length_fits=float(((relative >= LENGTH_RANGE[0]) & (relative <= LENGTH_RANGE[1])).double().mean()),
                 length=int(lengths.sum()) / int(wanted.sum()),
-                repeating=mean(map(repeats_itself, outputs)),
-                repetition=mean(map(repeated_trigram_rate, outputs)),
-                sentence_ends=mean(map(ends_like_a_sentence, outputs)),
+                repeating=fmean(map(repeats_itself, outputs)),
+                repetition=fmean(map(repeated_trigram_rate, outputs)),
+                sentence_ends=fmean(map(ends_like_a_sentence, outputs)),
             )
         )
-    return MeasuredPath(points, mean(largest_step(row) for row in zip(*shares, strict=True)))
+    return MeasuredPath(points, fmean(largest_step(row) for row in zip(*shares, strict=True)))
 
 
 def _token_counts(tokens: Tokens, texts: Sequence[str]) -> torch.Tensor:
     """(B,): tokens that the encoder sees, end marker included."""
     return torch.tensor([len(tokens.ids(text)) for text in texts])
-
-
-def mean(values: Iterable[float]) -> float:
-    """Return the arithmetic mean of at least one number."""
-    numbers = list(values)
-    return sum(numbers) / len(numbers)
