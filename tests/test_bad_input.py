@@ -1,4 +1,4 @@
-"""What users get wrong with `linda augment`: told in one line, with every file of theirs as it was."""
+"""User errors with `linda augment` are reported in one line, and no file of the user is changed."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from linda.errors import LindaError
 
 
 class _CannotBeSent(Exception):
-    """As those of libraries that are not written in Python: it fails when it is read again."""
+    """Like exceptions of libraries that are not written in Python, it fails when it is unpickled."""
 
     def __init__(self, one: str, two: str) -> None:
         super().__init__(f"{one} and {two}")

@@ -57,7 +57,7 @@ def test_a_cell_says_all_that_a_table_needs(source: OwnTask, settings: Benchmark
     }
     assert 0 <= result["accuracy"] <= 100
     assert set(result["seconds"]) == {"augment", "train", "test"}
-    assert result["settings"]["encoder"].split()[0] == "bert"  # a name, no place of this machine
+    assert result["settings"]["encoder"].split()[0] == "bert"  # a name, not a local path
     assert (result["settings"]["batch_size"], result["settings"]["epochs"]) == (4, 3)
     assert result["source"] == "own files"
     assert result["date"]

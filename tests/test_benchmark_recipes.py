@@ -87,7 +87,7 @@ def test_translation_needs_models() -> None:
 
 def test_a_folder_that_is_no_linda_model(tmp_path: Path) -> None:
     models = Models(linda=str(tmp_path), masked="bert")
-    models.check({"eda", "ssmba"})  # which do without it
+    models.check({"eda", "ssmba"})  # which do not need it
     with pytest.raises(LindaError, match="is not a LINDA model"):
         models.check({"linda"})
 

@@ -49,7 +49,7 @@ VANILLA = several("vanilla", [60.0, 62.0, 70.0])
 
 
 def test_differences_are_paired_by_seed() -> None:
-    # Alone, the methods' spreads overlap; seed by seed one is 2 ± 0.1 better.
+    # The ranges of the methods overlap, but paired by seed, one is 2 ± 0.1 better.
     difference = paired_difference({0: 62.0, 1: 64.1, 2: 71.9, 9: 0.0}, {0: 60.0, 1: 62.0, 2: 70.0, 8: 99.0})
     assert difference is not None
     assert difference.count == 3

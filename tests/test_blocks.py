@@ -49,7 +49,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-# --- what a block is ------------------------------------------------------------------------------------------
+# --- blocks ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sizes", [[50], [7] * 7 + [1], [20, 20, 10], [1] * 50])
@@ -339,7 +339,7 @@ def test_kill_9_in_any_block_loses_nothing(longer: Path, tmp_path: Path) -> None
 
 
 def test_processes_that_start_together_share_the_work(longer: Path, tmp_path: Path) -> None:
-    """As an array of jobs does: one of them prepares the input, the others wait for it."""
+    """Like an array of jobs: one of them prepares the input, the others wait for it."""
     ranges = [command(longer, f"{tmp_path}/out.csv", "--block-range", each) for each in ("0:2", "2:4", "4:6")]
     processes = [subprocess.Popen(each, stderr=subprocess.PIPE) for each in ranges]
     errors = [process.communicate(timeout=120)[1] for process in processes]

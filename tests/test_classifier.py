@@ -57,7 +57,7 @@ def test_columns_are_read_by_position_whatever_their_index(encoder: Path) -> Non
 
 
 def test_learns_the_distribution_it_is_given(encoder: Path) -> None:
-    # Cross-entropy is least where the prediction equals the target: 0.7, not the argmax.
+    # Cross-entropy is minimal if the prediction equals the target: 0.7, not the argmax.
     targets = np.tile([0.7, 0.2, 0.1], (6, 1))
     fitted = classifier(encoder, dropout=0.0).fit(["a good film"] * 6, targets, classes=["x", "y", "z"])
     np.testing.assert_allclose(fitted.predict_proba(["a good film"])[0], [0.7, 0.2, 0.1], atol=0.03)
@@ -91,7 +91,7 @@ def test_updates_count_minibatches_not_rows(encoder: Path, monkeypatch: pytest.M
 
 
 def test_pairs_are_told_from_single_texts(encoder: Path) -> None:
-    # Both texts of a pair together hold the same words in either class: only who is second tells them apart.
+    # The two texts of a pair have the same words in either class: only their order differs.
     firsts, seconds, labels = ["good", "bad"] * 4, ["bad", "good"] * 4, ["neg", "pos"] * 4
     fitted = classifier(encoder).fit(firsts, labels, pairs=seconds)
     assert fitted.predict(["good", "bad"], ["bad", "good"]) == ["neg", "pos"]
@@ -100,7 +100,7 @@ def test_pairs_are_told_from_single_texts(encoder: Path) -> None:
 def test_mixup_trains_on_mixed_vectors(encoder: Path) -> None:
     plain, mixed = (classifier(encoder, epochs=40, mixup=beta).fit(TEXTS, LABELS) for beta in (None, 1.0))
     assert mixed.predict(["good film", "bad film"]) == ["pos", "neg"]
-    # Labels between the classes leave it less sure of either.
+    # Labels between the classes make it less certain of either.
     assert mixed.predict_proba(TEXTS).max(axis=1).mean() < plain.predict_proba(TEXTS).max(axis=1).mean() - 0.01
 
 

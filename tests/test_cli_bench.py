@@ -39,7 +39,7 @@ def test_anyones_own_data(files: Path, encoder: str) -> None:
     assert len(list((files / "out" / "cells").glob("*.json"))) == 4
     assert (files / "out" / "commands.txt").read_text().count("\n") == 1
     assert {"report.md", "results.csv", "accuracy.png", "gain.png"} <= {file.name for file in (files / "out").iterdir()}
-    again = bench(files)  # the report alone
+    again = bench(files)  # only the report
     assert again.exit_code == 0
     assert "On my (3-shot):" in again.stdout
 

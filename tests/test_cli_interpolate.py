@@ -1,4 +1,4 @@
-"""`linda interpolate` as a user meets it: what is on which stream, and one line for every mistake."""
+"""The command `linda interpolate`: output streams, and one line for every error."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def linda(tiny_model_folder: Path) -> Interpolator:
 
 @pytest.fixture
 def run(tiny_model_folder: Path, linda: Interpolator, monkeypatch: pytest.MonkeyPatch):
-    """Runs the command in this process, on the tiny model, which is not loaded anew each time."""
+    """Run the command in this process on the tiny model, which is loaded only once."""
     load = Interpolator.from_pretrained
 
     def load_once(path: str | None, **settings: str) -> Interpolator:
@@ -107,7 +107,7 @@ def test_pairs_from_standard_input_with_ratios_of_their_own(run, linda: Interpol
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["alpha"] for row in rows] == [0.2, 0.5]
     assert [row["text"] for row in rows] == linda.mix([A, B], [B, A], [0.2, 0.5])
-    again = run("--pairs", "-", "--alpha", "0.9", input=result.stdout)  # the output is an input
+    again = run("--pairs", "-", "--alpha", "0.9", input=result.stdout)  # the output is valid input
     assert [json.loads(line)["alpha"] for line in again.stdout.splitlines()] == [0.9, 0.9]
 
 
@@ -218,7 +218,7 @@ def test_mistakes_are_told_before_torch_is_imported() -> None:
 
 
 def test_the_fast_engine_answers_without_transformers(tiny_model_folder: Path) -> None:
-    """Which takes longer to import than everything else takes together."""
+    """Importing it takes longer than everything else together."""
     command = ["interpolate", A, B, "--model", str(tiny_model_folder), "--device", "cpu"]
     code = (
         f"import sys; from linda.cli import main; main({command}, standalone_mode=False)\n"
@@ -252,7 +252,7 @@ def test_help_needs_no_heavy_import() -> None:
 
 
 def test_a_closed_pipe_and_an_untold_locale_are_quiet(tiny_model_folder: Path, tmp_path: Path) -> None:
-    """The real process, whole: nothing of any library's chatter, nothing about the reader that left."""
+    """The real process: no output of libraries, and no error about a closed pipe."""
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text((json.dumps({"a": A, "b": "漢字 🦋"}) + "\n") * 3, encoding="utf-8")
     read, write = os.pipe()

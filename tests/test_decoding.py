@@ -1,4 +1,4 @@
-"""Decoding settings: what they refuse, and that `generate` obeys them and nothing else."""
+"""Decoding settings: checks, and that `generate` uses them and nothing else."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What a GPU is given, as far as a CPU can tell."""
+"""Settings for GPUs, tested as far as possible on a CPU."""
 
 from pathlib import Path
 

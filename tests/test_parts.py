@@ -1,4 +1,4 @@
-"""The folder of a run keeps parts and manifest, and recognizes a run that is not its own."""
+"""The folder of a run stores parts and manifest, and detects files of other runs."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a request must pass: host, origin, token, size; and what every answer carries."""
+"""Checks of every request (host, origin, token, size), and headers of every response."""
 
 import json
 import socket
@@ -140,7 +140,9 @@ def test_a_refused_upload_leaves_no_file(scored_interpolator: ScoredInterpolator
     ],
 )
 def test_no_other_file_is_served(server: Serving, path: str) -> None:
-    with socket.create_connection(("127.0.0.1", int(port_of(server)))) as connection:  # a client would mend the path
+    with socket.create_connection(
+        ("127.0.0.1", int(port_of(server)))
+    ) as connection:  # a client would normalize the path
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port_of(server)}\r\n\r\n".encode())
         assert b" 404 " in connection.recv(4096).splitlines()[0]
 

@@ -30,7 +30,7 @@ if find_chromium() is None:
 
 from playwright.sync_api import expect
 
-expect.set_options(timeout=30_000)  # a busy machine is slow, not wrong
+expect.set_options(timeout=30_000)  # allow for a busy machine
 
 PATH_TEXTS = "#path-list button > span:nth-child(2)"
 
@@ -67,7 +67,7 @@ def page(browser: "Browser", server: Serving) -> Iterator["Page"]:
 
 
 def is_fault(message: "ConsoleMessage") -> bool:
-    """An error that is not an answer of the API: Chromium logs those too, and the page tells them in words."""
+    """An error other than an API response: Chromium logs those too, and the page displays them."""
     is_answer = message.text.startswith("Failed to load resource") and "/v1/" in message.location["url"]
     return message.type == "error" and not is_answer
 

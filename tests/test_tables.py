@@ -1,4 +1,4 @@
-"""Files in every format come out as they went in, and bad ones are told with their row."""
+"""Files in every format survive a round trip, and errors name the row."""
 
 import datetime
 import gzip

@@ -1,4 +1,4 @@
-"""Labelled rows are mixed with unlabelled texts, and a teacher labels what comes of it."""
+"""Labelled rows are mixed with unlabelled texts, and a teacher labels the results."""
 
 import gzip
 import json

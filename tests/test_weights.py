@@ -1,4 +1,4 @@
-"""Weights on disk: how much is lost, how much room they take, and what a bad file says."""
+"""Weights on disk: rounding errors, file sizes and error messages."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_in_8_bits_no_weight_is_off_by_more_than_half_its_rows_scale(tmp_path: P
     save_weights({"w": weight}, tmp_path / "w.safetensors", bits=8)
     error = (load_weights(tmp_path / "w.safetensors")["w"] - weight).abs().amax(dim=1)
     scale = weight.abs().amax(dim=1) / 127
-    assert (error <= 0.51 * scale + 1e-6).all()  # scales are 16-bit numbers: a hair more than a half
+    assert (error <= 0.51 * scale + 1e-6).all()  # scales are 16-bit numbers: slightly more than a half
     assert (error > 0).all()
 
 
