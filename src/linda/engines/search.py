@@ -290,9 +290,9 @@ def _best_continuations(logits: Tensor, scores: Tensor, width: int) -> tuple[Ten
 
 def log_sums_of(logits: Tensor, maxima: Tensor) -> Tensor:
     """Return log Σ exp (N, 1) over the last dimension of logits (N, V), given their maxima (N, 1)."""
-    room = torch.empty_like(logits[:_PATHS_IN_CACHE])
+    buffer = torch.empty_like(logits[:_PATHS_IN_CACHE])
     sums = [
-        torch.sub(part, part_largest, out=room[: len(part)]).exp_().sum(dim=1, keepdim=True)
+        torch.sub(part, part_largest, out=buffer[: len(part)]).exp_().sum(dim=1, keepdim=True)
         for part, part_largest in zip(logits.split(_PATHS_IN_CACHE), maxima.split(_PATHS_IN_CACHE), strict=True)
     ]
     return torch.cat(sums).log_().add_(maxima)

@@ -44,7 +44,20 @@ def calibrated(alpha: float, knots: Sequence[tuple[float, float]]) -> float:
 
 
 def calibrate(interpolator: Interpolator, folder: Path, pairs: Sequence[Pair], progress: bool = False) -> Knots:
-    """Fit the knots of the model in a folder and store them there."""
+    """Fit the knots of the model in a folder and store them there.
+
+    Args:
+        interpolator: the loaded model.
+        folder: its folder.
+        pairs: held-out pairs of sentences.
+        progress: show progress bars.
+
+    Returns:
+        The knots (requested, mixed).
+
+    Example:
+        >>> calibrate(Interpolator.from_pretrained("my-model"), Path("my-model"), draw_pairs(sentences, 200))
+    """
     interpolator.config.calibration = fit_calibration(interpolator, pairs, progress)
     save_config(interpolator.config, folder)
     return interpolator.config.calibration

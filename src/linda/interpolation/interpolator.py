@@ -47,6 +47,13 @@ _BATCHES_IN_CHUNK = 8
 class Interpolator:
     """Writes the text between two texts.
 
+    Args:
+        config: settings of the model.
+        tokens: its tokenizer.
+        converter: its length converter.
+        engine: computes its encoder and decoder.
+        attention_mixing: weights of attention mixing, if the model has them.
+
     Example:
         >>> linda = Interpolator.from_pretrained()
         >>> linda.mix("What is the capital of France?", "How many people live in Tokyo?", alpha=0.5)

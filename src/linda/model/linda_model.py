@@ -214,9 +214,19 @@ class LindaModel(nn.Module):
         alpha: Tensor,
         generator: torch.Generator | None = None,
     ) -> LindaOutput:
-        """Eq. 6 for B pairs. Inputs (with masked words) (B, L), targets (unmasked) (B, T), α (B,).
+        """Compute Eq. 6 for B pairs.
 
         Mirrored (`config.mirrored`), each text is once the first text and then the only target: see `linda.model.loss`.
+
+        Args:
+            ids_a: first texts, with masked words, (B, L).
+            mask_a: (B, L).
+            ids_b: second texts, with masked words, (B, L).
+            mask_b: (B, L).
+            targets_a: first texts, unmasked, (B, T), padded with IGNORED.
+            targets_b: second texts, likewise.
+            alpha: share of a, (B,).
+            generator: of the noise and the sampled softmax.
         """
         states_a, states_b = self.encode(ids_a, mask_a), self.encode(ids_b, mask_b)
         norms = StateNorms.of(states_a, mask_a, states_b, mask_b)
