@@ -62,7 +62,7 @@ def pack(texts: Sequence[dict[str, Tensor]], padding: int) -> Packed:
 
 def _lines(lengths: Sequence[int]) -> list[list[int]]:
     """Assign texts to lines (first-fit decreasing)."""
-    room = max(_LINE, *lengths)
+    capacity = max(_LINE, *lengths)
     lines: list[list[int]] = []
     left: list[int] = []
     for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
@@ -70,7 +70,7 @@ def _lines(lengths: Sequence[int]) -> list[list[int]]:
         if line is None:
             line = len(lines)
             lines.append([])
-            left.append(room)
+            left.append(capacity)
         lines[line].append(number)
         left[line] -= lengths[number]
     return lines

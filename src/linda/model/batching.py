@@ -45,8 +45,8 @@ def batches(
     groups: list[list[int]] = []
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
         longest = lengths[groups[-1][0]] if groups else 0
-        room = batch_tokens // (max(narrowest, longest) * paths) if groups else 0
-        if groups and len(groups[-1]) < room and lengths[row] >= least_filled * longest:
+        capacity = batch_tokens // (max(narrowest, longest) * paths) if groups else 0
+        if groups and len(groups[-1]) < capacity and lengths[row] >= least_filled * longest:
             groups[-1].append(row)
         else:
             groups.append([row])

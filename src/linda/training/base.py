@@ -78,8 +78,8 @@ def cut_base(
     _check_layers(decoder_layers, settings, marian)
     rows = _read_vocabulary(marian / "vocab.json", settings["vocab_size"])
     available = _available_pieces(marian / "target.spm", rows)
-    room = pieces - len(SPECIALS) - len(BYTES)
-    if not 0 < room <= len(available):
+    count = pieces - len(SPECIALS) - len(BYTES)
+    if not 0 < count <= len(available):
         least = len(SPECIALS) + len(BYTES) + 1
         raise LindaError(f"--pieces {pieces}: {marian} offers from {least} to {least - 1 + len(available)} pieces")
 
@@ -87,7 +87,7 @@ def cut_base(
         if next(read_sentences(str(path)), None) is None:
             raise LindaError(f"{path} contains no sentence; give a file with one sentence per line")
     sentences = (itertools.islice(read_sentences(str(path)), lines) for path in corpus)
-    kept = most_used(available, itertools.chain.from_iterable(sentences), room)
+    kept = most_used(available, itertools.chain.from_iterable(sentences), count)
     weights = _read_weights(marian / "pytorch_model.bin")
     check_fits_files(settings, marian)
     try:
@@ -127,8 +127,8 @@ def build_tokenizer(pieces: Mapping[str, float]) -> Tokenizer:
     return tokenizer
 
 
-def most_used(available: Mapping[str, float], sentences: Iterable[str], room: int) -> Pieces:
-    """Return the `room` tokens that the sentences use most, after those that any text may need (ASCII, look-alikes).
+def most_used(available: Mapping[str, float], sentences: Iterable[str], count: int) -> Pieces:
+    """Return the `count` tokens that the sentences use most, after those that any text may need (ASCII, look-alikes).
 
     A single character is counted wherever it occurs, because longer tokens may be removed. One sentence in four is
     counted in lower case, because much classification data is lower case throughout.
@@ -147,7 +147,7 @@ def most_used(available: Mapping[str, float], sentences: Iterable[str], room: in
         is_needed = (len(piece) == 1 and piece.isascii()) or piece.lstrip(" ") in LOOKALIKES
         return not is_needed, -counts[piece], -available[piece], piece
 
-    return {piece: available[piece] for piece in sorted(available, key=rank)[:room]}
+    return {piece: available[piece] for piece in sorted(available, key=rank)[:count]}
 
 
 def _available_pieces(path: Path, rows: dict[str, int]) -> Pieces:
