@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Fastest first: "auto" selects the first that can run here.
 NAMES = ("int8", "torch")
+
+
 CPU_BATCH_TOKENS = 4096  # measured: docs/decoding.md
 
 
