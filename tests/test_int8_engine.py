@@ -327,14 +327,14 @@ def test_samples_follow_the_seed_and_not_the_number_asked_for() -> None:
 def test_it_says_what_it_cannot_run() -> None:
     base = base_of(build(bart))
     assert Int8Engine.why_not(base, CPU) is None
-    assert "family 't5'" in str(Int8Engine.why_not(build(t5).config.to_dict(), CPU))
+    assert "the model family is 't5'" in str(Int8Engine.why_not(build(t5).config.to_dict(), CPU))
     assert "'tanh'" in str(Int8Engine.why_not(base | {"activation_function": "tanh"}, CPU))
     assert "not on cuda" in str(Int8Engine.why_not(base, torch.device("cuda")))
 
 
 def test_a_base_without_an_end_marker_is_refused() -> None:
     model = build(mbart)
-    with pytest.raises(LindaError, match="has no eos_token_id"):
+    with pytest.raises(LindaError, match="the base model defines no eos_token_id"):
         Int8Engine(base_of(model) | {"eos_token_id": None}, {f"seq2seq.{n}": t for n, t in model.state_dict().items()})
 
 
