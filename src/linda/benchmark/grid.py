@@ -106,7 +106,7 @@ def _pool_sizes(task: BenchmarkTask, settings: BenchmarkSettings) -> list[int]:
 
 
 def check_results_folder(output: Path) -> None:
-    """Raise an error unless the folder has no files of these names, or earlier results."""
+    """Raise an error if the folder has files of the results' names that are not earlier results."""
     check_output_folder(output)
     if not (output / CELLS).is_dir():
         for name in (COMMANDS, "report.md", "results.csv", "cells.csv"):
@@ -143,7 +143,7 @@ def run_grid(
 
 @contextmanager
 def _results_folder(output: Path) -> Iterator[Path]:
-    """Yield the folder of the cells. It is removed if nothing was computed."""
+    """Yield the folder of the cells. A new folder is removed on an error before the first result."""
     made = [place for place in (output / CELLS, output, *output.absolute().parents) if not place.exists()]
     with writing(output):
         (output / CELLS).mkdir(parents=True, exist_ok=True)

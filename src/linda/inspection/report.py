@@ -51,7 +51,7 @@ class Inspection:
 
 
 def check_report_folder(folder: Path) -> None:
-    """Raise an error unless the folder has no files of these names, or an earlier report."""
+    """Raise an error if the folder has files of the report's names that are not an earlier report."""
     check_output_folder(folder)
     names = ("report.json", "report.md", "outputs.jsonl")
     if not any((folder / name).exists() for name in names):

@@ -26,7 +26,7 @@ Shares = Mapping[float, float]  # ratio mixed → measured share of a
 RAW: Knots = [(0.0, 0.0), (1.0, 1.0)]
 
 _WIDEST_GAP = 0.08  # ratios are added until the share changes by no more than this between neighbours
-_NARROWEST_INTERVAL = 1 / 512  # a jump of the share over a narrower interval is not refined
+_NARROWEST_INTERVAL = 1 / 512  # narrower intervals are not halved: the mixtures hardly differ
 _MOST_RATIOS = 24
 _BESIDE_THE_END = 0.005  # shares this close to 0 or 1 count as copies
 

@@ -27,7 +27,7 @@ from linda.training.corpus import name_and_share, restyle
 
 SHARD_PAIRS = 512
 _RANKED_AT_ONCE = 16  # pairs per batch of the language model
-_WINDOW = 4096  # sentences of a corpus that are shuffled into pairs together
+_WINDOW = 4096  # consecutive sentences of a corpus from which pairs of one kind are made
 _SHORTEST = 3  # minimum number of words of a text
 
 

@@ -59,7 +59,7 @@ _TOKENS = (
     "forced_bos_token_id",
     "forced_eos_token_id",
 )
-# Settings of the family that the int8 engine computes without `transformers`, which read them unchecked.
+# Settings that the int8 engine reads itself, for the family that it computes without `transformers`.
 BART_FAMILY = ("bart", "mbart", "marian", "pegasus")
 _NEEDED_OF_BART = (
     "d_model",

@@ -32,7 +32,7 @@ def stop_requests() -> Iterator[Stop]:
 
 
 def any_process(accelerator: Any, asked: bool) -> bool:
-    """Whether any process received a request, because all must leave the loop together."""
+    """Whether any process was asked to stop: all must leave the loop together."""
     if accelerator.num_processes == 1:
         return asked
     return bool(accelerator.reduce(torch.tensor(float(asked), device=accelerator.device)).item())
