@@ -2,8 +2,8 @@
 
     python benchmarks/batching.py BASE CORPUS [--pairs 32] [--rounds 10]
 
-BASE is an encoder-decoder or a LINDA model, CORPUS a file of sentences. The two kinds of minibatch take turns, update
-by update, so that whatever else the machine does falls on both. A token is a real one: padding does not count.
+BASE is an encoder-decoder or a LINDA model, CORPUS a file of sentences. The two kinds of minibatches alternate, so that
+other load on the machine affects both. Only real tokens are counted, without padding.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from linda.training.corpus import Corpus, PairBatch, PairSampler, Row, collate, 
 
 
 def random_batches(sampler: PairSampler, corpus: str, seed: int) -> Iterator[PairBatch]:
-    """What a plain data loader gives: pairs as they come, padded to the longest of the minibatch."""
+    """A plain data loader: pairs in order, padded to the longest of the minibatch."""
     rng = np.random.default_rng(seed)
     sentences = list(itertools.islice(read_sentences(corpus), sampler.window))
     while True:

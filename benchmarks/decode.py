@@ -1,18 +1,18 @@
-"""How fast each way to decode is and what it writes, all of them measured in one run, taking turns.
+"""Speed and output of several ways to decode, measured alternately in one run.
 
     python benchmarks/decode.py MODEL SENTENCES --pairs 2000 --language-model FOLDER --output DIR
     python benchmarks/decode.py MODEL SENTENCES --flat 1000,5000,20000,50000 --engine int8 --output DIR
 
-Ways: one pair at a time through `transformers`' generate (the paper's public code; on the first pairs only, for it is
-slow); generate on padded batches of 32 in file order (what a competent user does); each engine of ours through
-`Interpolator`. All go from texts to texts: tokenizing, encoding, mixing, decoding. Beside the times: the share of texts
-identical to those of generate on padded batches, unigram precisions by ratio, perplexity, and the speed of this
-machine's matrix products in the same run, with the fraction of it that each way reaches. With several threads the clock
-on the wall counts, and nothing else may run beside it; with one (--threads 1) the processor time.
+Ways: one pair at a time through `generate` of `transformers` (the paper's public code; on the first pairs only, because
+it is slow); generate on padded batches of 32 in file order (what a competent user does); each engine through
+`Interpolator`. All go from texts to texts: tokenizing, encoding, mixing, decoding. Also reported: the share of texts
+identical to those of generate on padded batches, unigram precisions by ratio, perplexity, and the speed of matrix
+products of this machine in the same run, with the fraction of it that each way reaches. With several threads, elapsed
+time is measured, and nothing else may run; with one (--threads 1), processor time.
 
 A processor without VNNI is emulated by the environment: ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2.
 
-With --flat: seconds per row and most memory held, for so many rows, each in a process of its own.
+With --flat: seconds per row and peak memory for several numbers of rows, each in a separate process.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def main(model: str, sentences: str, threads: int, flat: str | None, rows: int |
         ways[f"{name} engine"] = through_engine(Interpolator.of(linda, name), beams)
     figures, texts = compare(ways, jobs, **options)
     report = {**machine, **figures}
-    publish(report, comparison_tables(report), "report", "figures", output)  # if perplexity is cut short, this stays
+    publish(report, comparison_tables(report), "report", "figures", output)  # kept if the perplexity run is interrupted
     if language_model is not None:
         add_perplexity(report, texts, language_model)
         publish(report, comparison_tables(report), "report", "figures", output)
@@ -97,18 +97,18 @@ def main(model: str, sentences: str, threads: int, flat: str | None, rows: int |
 def compare(
     ways: dict[str, Way], jobs: list[Job], one_pairs: int, rounds: int, beams: int
 ) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """The figures of every way, and what it wrote.
+    """Measure all ways, and return their figures and texts.
 
     Args:
         ways: by name; all go through all jobs, except `ONE`.
-        jobs: what to write.
-        one_pairs: how many of the jobs go through `ONE`.
-        rounds: the jobs are split so often, and the ways take turns.
+        jobs: pairs and ratios.
+        one_pairs: number of jobs for `ONE`.
+        rounds: number of parts of the jobs, between which the ways alternate.
         beams: for the report.
     """
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     for way in ways.values():
-        way(jobs[:2])  # the first call of anything is slow
+        way(jobs[:2])  # warm up
 
     seconds, texts = dict.fromkeys(ways, 0.0), {name: list[str]() for name in ways}
     matmul: list[dict[str, float]] = []
@@ -123,7 +123,7 @@ def compare(
             seconds[name] += clock() - start
     speeds = {bits: sum(found[bits] for found in matmul) / rounds for bits in matmul[0]}
 
-    # One pair at a time writes what padded batches write: what it writes is not measured again.
+    # One pair at a time gives the same texts as padded batches, so they are not measured again.
     measured = {name: texts[name] for name in ways if name != ONE}
     figures = {
         "pairs": len(jobs),
@@ -149,7 +149,7 @@ def compare(
 def about_machine() -> dict[str, str]:
     import transformers
 
-    cpuinfo = Path("/proc/cpuinfo")  # Linux tells the model there only
+    cpuinfo = Path("/proc/cpuinfo")  # the only place of the model name on Linux
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     processor = models[0] if models else platform.processor() or platform.machine()
@@ -159,7 +159,7 @@ def about_machine() -> dict[str, str]:
 
 
 def emulated_by() -> str:
-    """The variables that cut the processor's features down, if any."""
+    """The environment variables that restrict the processor's features, if any."""
     names = ("ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
     return " ".join(f"{name}={os.environ[name]}" for name in names if name in os.environ)
 
@@ -192,13 +192,13 @@ def through_engine(interpolator: Interpolator, beams: int) -> Way:
 
 
 def matmul_gops(size: int = 1024) -> float:
-    """32-bit, square, the best of some: what the processor gives at its own game. 10⁹ operations a second."""
+    """Peak speed of 32-bit square matrix products, in 10⁹ operations per second."""
     matrix = torch.randn(size, size)
     return 2 * size**3 / best_seconds(lambda: matrix @ matrix) / 1e9
 
 
 def matmul_gops_8_bits(size: int = 1024) -> float:
-    """The same of the 8-bit product alone, in the way that the int8 engine computes it here."""
+    """The same for the 8-bit product that the int8 engine uses here."""
     matrix = torch.randn(size, size)
     layer, rows = Linear.of(matrix, torch.zeros(size), find_product()), quantize(matrix)
     return 2 * size**3 / best_seconds(lambda: layer(rows)) / 1e9
@@ -214,7 +214,7 @@ def best_seconds(compute: Callable[[], object], repeats: int = 20) -> float:
 
 
 def gop_per_pair(way: Way, jobs: list[Job]) -> float:
-    """Counted, not timed: all multiplications and additions of matrix products, padding and dead beams included."""
+    """Count the multiplications and additions of all matrix products, including padding and unused beams."""
 
     def of_8_bit_product(rows: torch.Size, *_: Any, out_shape: torch.Size, **__: Any) -> int:
         return 2 * rows.numel() * out_shape[-1]
@@ -226,7 +226,7 @@ def gop_per_pair(way: Way, jobs: list[Job]) -> float:
 
 
 def quality(jobs: list[Job], texts: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
-    """By way: unigram precision against a and b in each fifth of the ratios, words of neither text."""
+    """For each way: unigram precision against a and b in each fifth of the ratios, and words of neither text."""
     by_ratio = sorted(range(len(jobs)), key=lambda i: jobs[i][2])
     parts = [by_ratio[number * len(jobs) // PARTS : (number + 1) * len(jobs) // PARTS] for number in range(PARTS)]
     found: dict[str, dict[str, Any]] = {}
@@ -250,7 +250,7 @@ def add_perplexity(report: dict[str, Any], texts: dict[str, list[str]], language
 
 
 def measure_rows(model: str, sentences: str, rows: int, engine: str, beams: int, seed: int) -> dict[str, float]:
-    """`rows` rows as a stream, in this process."""
+    """Decode `rows` rows as a stream, in this process."""
     interpolator = Interpolator.from_pretrained(model, engine=engine)
     jobs = draw_jobs(sentences, rows, seed)
     stream = ((a, b, alpha, 0) for a, b, alpha in jobs)
@@ -269,7 +269,7 @@ def in_own_process(arguments: list[str]) -> dict[str, float]:
 
 
 def publish(report: dict[str, Any], text: str, page: str, figures: str, output: Path | None) -> None:
-    """The tables to the terminal; into the folder also the figures behind them."""
+    """Print the tables, and write them to the folder with the data."""
     click.echo(text)
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)

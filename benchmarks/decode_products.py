@@ -1,11 +1,11 @@
-"""Ways to multiply for the int8 engine, compared in one run: which is fast, and what it does to the texts.
+"""Matrix products for the int8 engine, compared in one run: speed, and effect on the texts.
 
     ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 \\
         python benchmarks/decode_products.py MODEL SENTENCES --pairs 320 --language-model FOLDER --output DIR
 
 All ways share the network, the short list of the vocabulary and the tree of paths; only the linear layers differ. The
 baseline is `transformers`' generate on padded batches of 32. One thread, processor time. FBGEMM and MKL do not
-read the two variables: FBGEMM uses VNNI where it is there.
+read the two variables: FBGEMM uses VNNI if available.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LAYER = (160, 512, 2048)  # rows, inputs, outputs: a decoder's
 
 
 class Unrounded:
-    """32-bit activations and weights; nothing is rounded beyond what the weights were when they were stored."""
+    """32-bit activations and weights, without rounding beyond that of the stored weights."""
 
     largest_weight = 127
 
@@ -142,7 +142,7 @@ def through_product(linda: LindaModel, product: type[Product], in_8_bits: bool) 
 
 @contextlib.contextmanager
 def rows_in_32_bits() -> Iterator[None]:
-    """Layers get their rows as they are."""
+    """Layers get their rows unquantized."""
 
     def same(rows: Tensor, spare: bool = False) -> Rows:
         return Rows(rows, torch.ones(len(rows), 1), 0)

@@ -2,9 +2,8 @@
 
     python benchmarks/decode_profile.py MODEL SENTENCES --pairs 200 --engine int8
 
-`--engine generate` is `transformers`' own loop on padded batches of 32, as it was before there were engines. A
-function's time is its own and that of the operations of PyTorch that it calls itself. A profiler makes small functions
-look a little dearer than they are.
+`--engine generate` is the loop of `transformers` on padded batches of 32. The time of a function is its own plus that
+of the PyTorch operations that it calls directly. The profiler slightly overestimates small functions.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def main(model: str, sentences: str, pairs: int, engine: str, beams: int, rows: 
     torch.set_num_threads(1)
     jobs = draw_jobs(sentences, pairs, seed)
     way = find_way(engine, model, beams)
-    way(jobs[:2])  # the first call of anything is slow
+    way(jobs[:2])  # warm up
     profile = cProfile.Profile(time.process_time)
     profile.runcall(way, jobs)
     seconds = own_seconds(pstats.Stats(profile))
@@ -63,12 +62,12 @@ def find_way(name: str, model: str, beams: int) -> Way:
 
 
 def own_seconds(stats: pstats.Stats) -> dict[str, float]:
-    """What each function spent itself and in built-in operations."""
+    """Return the time of each function itself and of the built-in operations that it calls."""
     calls: dict[Function, tuple[Any, ...]] = stats.stats  # type: ignore[attr-defined]
     spent: dict[str, float] = defaultdict(float)
 
     def give(function: Function, seconds: float) -> None:
-        """Time spent in an operation is its callers', by the time they were in it."""
+        """Attribute the time of an operation to its callers, in proportion."""
         callers = calls[function][-1] if is_operation(function) else {}
         whole = sum(within for *_, within in callers.values())
         if not whole:
@@ -83,12 +82,12 @@ def own_seconds(stats: pstats.Stats) -> dict[str, float]:
 
 
 def is_operation(function: Function) -> bool:
-    """Built in, or `torch.ops`, through which the 8-bit kernels are called."""
+    """Whether this is built in, or `torch.ops`, which calls the 8-bit kernels."""
     return function[0] == "~" or function[0].endswith("torch/_ops.py")
 
 
 def label(function: Function) -> str:
-    """Our functions by their file, those of others by theirs in their package."""
+    """Name functions by file, those of libraries by their file in the package."""
     file, _, name = function
     path = Path(file)
     if path.is_relative_to(_PACKAGE):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""EDA's speed beside the public ones: the same 1,000 sentences, one new text each, in one run.
+"""Speed of EDA compared to public libraries: the same 1,000 sentences, one new text each, in one run.
 
     python benchmarks/eda_speed.py [FILE]     # in an environment with any of nlpaug, textattack and textaugment
 
-FILE: a text file with a sentence on each line; without one, sentences are made up.
-What is not installed is left out. The public libraries need NLTK's WordNet and stop words (and nlpaug a tagger);
-none of them is timed while it loads. Each is called the way its documentation shows for one new text per text.
+FILE: a text file with one sentence per line; by default, random sentences.
+Libraries that are not installed are skipped. They need NLTK's WordNet and stop words (and nlpaug a tagger); loading is
+not timed. Each is called as its documentation shows for one new text per text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAMES = ["France", "Tokyo", "Henry", "London", "Mary", "Africa"]
 
 
 def sentences(count: int = 1000) -> list[str]:
-    """Plain English words in random order, 8 to 24 a sentence: what is timed is the work, not the sense."""
+    """Return random sentences of 8 to 24 English words, which is sufficient for timing."""
     draw = random.Random(7)
 
     def sentence() -> str:

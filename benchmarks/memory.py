@@ -1,11 +1,11 @@
-"""How much memory `linda augment` takes, by the number of rows and the way labels are made.
+"""Memory of `linda augment` by number of rows and label mode.
 
     python benchmarks/memory.py                                # 500,000 and 5,000,000 rows with EDA
     python benchmarks/memory.py --rows 20000 --rows 200000 --labels measured --labels hard
     python benchmarks/memory.py --method linda --model FOLDER --rows 200 --rows 2000
 
-Each run is a process of its own; the figure is the most memory that it held at any time. The largest table may take at
-most 1.3 times the memory of the smallest: memory is that of one block.
+Each run is a separate process; the figure is its peak memory. The largest table may take at most 1.3 times the memory
+of the smallest, because memory is that of one block.
 """
 
 import json
@@ -68,7 +68,7 @@ def _peak_mb(table: Path, settings: dict[str, Any], classes: int) -> float:
 
 
 class _Evenly:
-    """A teacher that costs nothing."""
+    """A trivial teacher."""
 
     def __init__(self, classes: int) -> None:
         self.classes_ = list(range(classes))
@@ -88,7 +88,7 @@ def _measured_run(table: str, settings: dict[str, Any], classes: int) -> None:
 
 def _own_peak_mb() -> float:
     status = Path("/proc/self/status")
-    if status.exists():  # getrusage would count what this process was before it became this program
+    if status.exists():  # getrusage would include the process before exec
         peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(peak.split()[1]) / 1024
     import resource

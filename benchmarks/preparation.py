@@ -1,4 +1,4 @@
-"""How fast a table is read, checked, counted and cut into blocks: the one step that a single process does.
+"""Speed of reading, checking, counting and splitting a table into blocks, the only serial step.
 
 python benchmarks/preparation.py            # 100,000 rows as JSON lines and as Parquet
 """

@@ -1,9 +1,9 @@
-"""Rare classes with imbalanced-learn: LINDA against class weights and random oversampling, cross-validated.
+"""Rare classes with imbalanced-learn: LINDA compared to class weights and random oversampling, cross-validated.
 
     python examples/imbalanced_classes.py reviews.csv 5
 
 The CSV file has the columns `text` and `label` (two classes); 5 is the number of folds. New texts are made from the
-training part of each fold. Average precision and AUC need no threshold: moving one is no merit of new texts.
+training part of each fold. Average precision and AUC do not depend on a threshold, which new texts merely shift.
 Needs `pip install 'linda[imblearn]'`.
 """
 

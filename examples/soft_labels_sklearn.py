@@ -1,4 +1,4 @@
-"""Soft labels in scikit-learn, which knows none: every row becomes one row per label it may have, weighted.
+"""Soft labels in scikit-learn, which supports only hard labels: each row becomes one weighted row per label.
 
 linda augment train.csv --output bigger.parquet --partners any
 python examples/soft_labels_sklearn.py bigger.parquet

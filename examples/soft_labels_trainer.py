@@ -26,7 +26,7 @@ trainer = Trainer(
     TrainingArguments(output, num_train_epochs=3, per_device_train_batch_size=16, report_to=[], save_strategy="no"),
     train_dataset=data.map(tokenize, batched=True, remove_columns=data.column_names),
     processing_class=tokenizer,
-    # Without this the Trainer takes float labels for a multi-label task, and scores every class by itself.
+    # Without this, the Trainer treats float labels as multi-label targets, and scores every class separately.
     compute_loss_func=lambda outputs, labels, **_: soft_cross_entropy(outputs.logits, labels),
 )
 trainer.loss_is_scaled_for_ga = False  # the loss is the mean of its minibatch, with gradient accumulation too

@@ -1,4 +1,4 @@
-"""Debian's Chromium, driven by Playwright: headless, without background traffic, with a profile of its own."""
+"""Debian's Chromium, driven by Playwright: headless, without background traffic, with a separate profile."""
 
 import shutil
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-# Nothing that a browser does by itself may reach the network.
+# Background tasks of the browser must not use the network.
 _FLAGS = (
-    "--no-sandbox",  # which a container's root cannot have
+    "--no-sandbox",  # not available to root in a container
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-default-apps",
@@ -28,7 +28,7 @@ def find_chromium() -> str | None:
 
 @contextmanager
 def open_browser() -> Iterator["Browser"]:
-    """A browser with an empty profile, closed at the end."""
+    """Yield a browser with an empty profile, and close it at the end."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

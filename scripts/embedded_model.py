@@ -1,10 +1,10 @@
-"""Makes the model that the package carries: base, training, 8-bit weights, calibration.
+"""Build the embedded model: base, training, 8-bit weights, calibration.
 
     python scripts/embedded_model.py --base OPUS_MT_FR_EN --data DATA --work WORK [--steps N]
 
-BASE is the folder of OPUS-MT fr→en; DATA holds corpus/{wiki.txt.xz,other.txt.gz,heldout.txt.xz}; WORK keeps the cut
-base, the run and its checkpoints. The command may be stopped at any time and given again: what is done is not done
-anew, and the training goes on where it stopped.
+BASE is the folder of OPUS-MT fr→en; DATA contains corpus/{wiki.txt.xz,other.txt.gz,heldout.txt.xz}; WORK stores the cut
+base, the run and its checkpoints. The command can be interrupted at any time and run again: finished steps are skipped,
+and training resumes from its checkpoint.
 """
 
 import argparse
@@ -28,8 +28,8 @@ from linda.training.runstate import RunFolder
 PIECES = 30_000
 DECODER_LAYERS = [0, 2, 5]
 OTHER_SHARE = 0.2  # of all sentences: reviews, news, everyday sentences, a few questions
-QUESTION_SHARE = 0.07  # more questions: among the others they are one in eighteen
-CALIBRATION_PAIRS = 150  # of each kind of text
+QUESTION_SHARE = 0.07  # additional questions: only one in eighteen of the others is a question
+CALIBRATION_PAIRS = 150  # pairs of each kind of text
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def make(marian: Path, corpus: Path, work: Path, steps: int | None, output: Path
 
 
 def select_domain(corpus: Path, domain: str, output: Path) -> None:
-    """The sentences of a file of lines `domain<TAB>sentence` that are of one domain."""
+    """Return the sentences of one domain in a file of lines `domain<TAB>sentence`."""
     with open_text(str(corpus)) as lines:
         chosen = [line.partition("\t")[2] for line in lines if line.startswith(domain + "\t")]
     if not chosen:
@@ -77,7 +77,7 @@ def select_domain(corpus: Path, domain: str, output: Path) -> None:
 
 
 def ship(trained: Path, held_out: list[Path], output: Path) -> None:
-    """Stores the weights in 8 bits and calibrates what is stored: rounding moves the ratios a little."""
+    """Store the weights in 8 bits and calibrate the stored model, because rounding shifts the ratios slightly."""
     LindaModel.from_pretrained(trained).save_pretrained(output, bits=8)
     pairs = [
         pair

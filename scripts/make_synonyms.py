@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the synonym table of EDA (src/linda/methods/synonyms.txt.xz) from WordNet's database files.
+"""Build the synonym table of EDA (src/linda/methods/synonyms.txt.xz) from WordNet's database files.
 
     scripts/make_synonyms.py /usr/share/wordnet        # where Debian's package wordnet-base puts them
 
-The table keeps what EDA asks for and nothing else: which words share a sense, and irregular forms.
-WordNet's licence goes on top of it, as it asks.
+The table contains only what EDA needs: which words share a sense, and irregular forms. It begins with WordNet's
+licence, as the licence requires.
 
     # licence …
     noun<TAB>movie film picture motion_picture          one sense: its part of speech and its words
@@ -29,7 +29,7 @@ def licence(database: Path) -> list[str]:
 
 
 def senses(database: Path, part_of_speech: str) -> list[tuple[str, ...]]:
-    """The words of each sense that has at least two, one of them a single word that a text could hold."""
+    """The words of each sense with at least two words, one of which is a single word."""
     found = []
     for line in (database / f"data.{part_of_speech}").read_text(encoding="ascii").splitlines():
         if LICENCE_LINE.match(line):

@@ -16,13 +16,13 @@ import psutil
 
 
 class RayCluster:
-    """Nodes are processes of ours; `ray stop` is never called, since it would stop other clusters, too."""
+    """Nodes are child processes; `ray stop` is never called, since it would stop other clusters too."""
 
     def __init__(self, temporary: Path) -> None:
         self.address = f"127.0.0.1:{_free_port()}"
         self.nodes: list[subprocess.Popen[bytes]] = []
         self._temporary = temporary
-        # Whoever can connect to a cluster can run code on it, and Ray does not listen on this machine alone.
+        # Anyone who can connect to a cluster can run code on it, and Ray listens on all interfaces.
         self.environment = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
     def start_head(self) -> None:
@@ -37,7 +37,7 @@ class RayCluster:
         ray = Path(sys.executable).with_name("ray")
         small = ("--num-cpus", "1", "--num-gpus", "0", "--object-store-memory", str(80 * 2**20))
         command = [str(ray), "start", "--block", "--disable-usage-stats", *small, *arguments]
-        # Workers must find the package and the modules of the tests, wherever this Python has them from.
+        # Workers must find the package and the test modules, wherever this Python finds them.
         environment = {**self.environment, "PYTHONPATH": os.pathsep.join(sys.path)}
         log = self._temporary / f"node-{len(self.nodes)}.txt"
         with log.open("wb") as output:

@@ -1,9 +1,9 @@
-"""Makes the screenshots of docs/ and the README: `linda serve` in a real browser.
+"""Take the screenshots for docs/ and the README: `linda serve` in a real browser.
 
     python scripts/screenshots.py
 
 It starts the server on a free port and drives Chromium with Playwright. The benchmark that is shown is one of
-docs/results, whose cells are made anew from its table.
+docs/results; its cells are reconstructed from its table.
 """
 
 import csv
@@ -54,7 +54,7 @@ def main(output: Path) -> None:
 
 
 def write_cells(table: Path, folder: Path) -> None:
-    """What a report needs of the cells behind a committed table."""
+    """Return cells for a report, reconstructed from a committed table."""
     folder.mkdir(parents=True)
     with table.open(encoding="utf-8", newline="") as file:
         for number, row in enumerate(csv.DictReader(file)):

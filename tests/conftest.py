@@ -1,4 +1,4 @@
-"""What several test files share: a LINDA model of some thousand random weights, whole in a folder."""
+"""Fixtures shared by several test files: a LINDA model with some thousand random weights in a folder."""
 
 import copy
 import os
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-# Before any Hugging Face library is imported: no test reaches for the network.
+# Before any Hugging Face library is imported: no test may use the network.
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
@@ -45,14 +45,14 @@ def tiny_model(tiny_model_folder: Path) -> LindaModel:
 
 @pytest.fixture
 def copier(tiny_model: LindaModel) -> Interpolator:
-    """What it reads it can write. Its settings are its own: a test may change them."""
+    """An interpolator that reproduces its input. Tests may change its settings."""
     engine = ReadBack(len(tiny_model.tokenizer))
     return Interpolator(copy.copy(tiny_model.config), Tokens.of(tiny_model), tiny_model.converter, engine)
 
 
 @pytest.fixture(scope="session")
 def language_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A language model of random weights that knows eight words."""
+    """A language model with random weights and a vocabulary of eight words."""
     from tokenizers import pre_tokenizers
 
     folder = tmp_path_factory.mktemp("lm")
@@ -63,7 +63,7 @@ def language_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def scored_interpolator() -> "ScoredInterpolator":
-    """The embedded model for servers in this process. They use it one after the other."""
+    """The embedded model for servers in this process. They use it in sequence."""
     from linda.web.interpolation import ScoredInterpolator
 
     return ScoredInterpolator.load(None, "auto")
@@ -80,5 +80,5 @@ def server(scored_interpolator: "ScoredInterpolator") -> "Iterator[Serving]":
 
 @pytest.fixture(scope="session")
 def embedded() -> Interpolator:
-    """The embedded model, loaded apart from any server: what it writes is what the command writes."""
+    """The embedded model, independent of any server; it writes the same texts as the command."""
     return Interpolator.from_pretrained()

@@ -1,4 +1,4 @@
-"""An interpolator that can write whatever it reads, so that a test knows the text beforehand."""
+"""An interpolator that reproduces its input, so that a test knows the expected text."""
 
 from collections.abc import Collection
 
@@ -8,7 +8,7 @@ from linda.engines.decoding import Decoding, Hypothesis
 
 
 class ReadBack:
-    """A perfect model: its states are one-hot token ids, and it writes at each position the id that weighs most."""
+    """A perfect model: its states are one-hot token ids, and it writes the id with the largest weight."""
 
     name = "read-back"
     device = torch.device("cpu")

@@ -20,7 +20,7 @@ ROOM = "The room was small and the food was cold."
 
 @dataclass(frozen=True)
 class Serving:
-    """Where a server is, and a client for it."""
+    """The address of a server, and a client for it."""
 
     address: str
     client: httpx.Client
@@ -32,7 +32,7 @@ class Serving:
         return self.client.post("/v1/tables", params={"name": name}, content=body)
 
     def finished(self, job_id: str, seconds: float = 60) -> dict[str, Any]:
-        """The job, when it is over."""
+        """Return the job when it is finished."""
         for _ in range(int(seconds / 0.05)):
             job: dict[str, Any] = self.client.get(f"/v1/jobs/{job_id}").json()
             if job["state"] not in ("waiting", "running"):
@@ -43,7 +43,7 @@ class Serving:
 
 @contextmanager
 def serving(interpolator: ScoredInterpolator, **options: Any) -> Iterator[Serving]:
-    """options: of `linda.web.server.make_app`."""
+    """Start a server; options are those of `linda.web.server.make_app`."""
     with listening("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         app = make_app(interpolator, HostRule.of("127.0.0.1", port), **options)
@@ -53,7 +53,7 @@ def serving(interpolator: ScoredInterpolator, **options: Any) -> Iterator[Servin
         address = f"http://127.0.0.1:{port}"
         try:
             with httpx.Client(base_url=address, timeout=60) as client:
-                client.get("/").raise_for_status()  # waits until it answers
+                client.get("/").raise_for_status()  # waits until it is ready
                 yield Serving(address, client)
         finally:
             server.should_exit = True

@@ -1,4 +1,4 @@
-"""A method that is quick and whose texts can be told beforehand: the head of one text, the tail of the other."""
+"""A fast method with predictable texts: the beginning of one text, the end of the other."""
 
 from collections.abc import Sequence
 from random import Random
@@ -15,7 +15,7 @@ class Splice(AugmentationMethod):
     needs_partner = True
 
     def __init__(self) -> None:
-        self.batches: list[int] = []  # how many rows each call had
+        self.batches: list[int] = []  # number of rows of each call
 
     def texts(
         self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
@@ -67,5 +67,5 @@ def splice(a: str, b: str, alpha: float) -> str:
 
 
 def sentences(count: int) -> list[str]:
-    """Sentences that share no word, so that every word tells its row."""
+    """Sentences without common words, so that every word identifies its row."""
     return [" ".join(f"{word}{row}" for word in ("ape", "bee", "cat", "dog", "elk", "fox")) for row in range(count)]

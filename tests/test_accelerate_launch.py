@@ -45,7 +45,7 @@ def test_a_killed_process_is_made_good_by_resuming(settings: TrainingSettings, t
     ranks = {process.environ()["RANK"]: process for process in processes_of_training(run)}
     assert sorted(ranks) == ["0", "1"]
     ranks["1"].kill()
-    assert run.wait(120) != 0  # the launcher ends the others
+    assert run.wait(120) != 0  # the launcher stops the others
     assert len(_losses(folder)) < settings.steps
     run = start("train", "--resume", "--output", str(folder))
     assert run.wait(180) == 0, run.communicate()[1][-2000:]

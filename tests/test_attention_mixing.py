@@ -22,7 +22,7 @@ LENGTHS_A, LENGTHS_B = torch.tensor([5, 2, 7]), torch.tensor([3, 6, 1])
 
 
 def texts(lengths: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-    """States (B, L, d) and mask; the padding holds noise that must not matter."""
+    """States (B, L, d) and mask; the padding contains noise that must have no effect."""
     longest = int(lengths.max())
     states = torch.randn(len(lengths), longest, WIDTH, generator=torch.Generator().manual_seed(seed))
     return states, (torch.arange(longest) < lengths[:, None]).long()
@@ -163,7 +163,7 @@ def plain_attention(layer, states: Tensor, mixture) -> Tensor:
 
 
 def test_the_loss_of_middles_is_their_mean_log_likelihood(tiny_base_folder: Path) -> None:
-    """Several targets of one pair share its states; each has its own ratio."""
+    """Several targets of a pair share its states, with different ratios."""
     model = LindaModel.from_seq2seq(tiny_base_folder, norm_penalty=0.0).eval()
     model.mix_by_attention()
     model.attention_mixing = trained()
@@ -218,7 +218,7 @@ def test_candidates_are_learnt_by_their_weights() -> None:
 
 
 def test_every_weight_learns_from_middles(tiny_base_folder: Path) -> None:
-    """Ratios at the ends, where a prior is −∞, give no gradient that is not a number."""
+    """Ratios at the ends, where a prior is −∞, give no NaN gradients."""
     model = LindaModel.from_seq2seq(tiny_base_folder)
     model.mix_by_attention()
     a, b = model.tokenize(["the cat sat", "a dog"]), model.tokenize(["who is the old man", "the red city"])
@@ -248,7 +248,7 @@ def test_what_is_learnt_is_stored_with_the_model(tiny_base_folder: Path, tmp_pat
     assert again.config.mixing == "attention"
     for name, weight in model.attention_mixing.state_dict().items():
         stored = again.attention_mixing.state_dict()[name]
-        # Never less than 16 bits: the control state moves what the decoder reads at every position.
+        # At least 16 bits, because the control state affects the decoder at every position.
         torch.testing.assert_close(stored, weight, atol=1e-7, rtol=0 if bits == 32 else 2**-10)
 
 

@@ -1,4 +1,4 @@
-"""Real tasks from file to file. Needs LINDA_DATA, the folder that holds `tasks/`."""
+"""Real tasks from file to file. Needs LINDA_DATA, the folder that contains `tasks/`."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""One call for lists, pandas and datasets: what comes in comes out, bigger."""
+"""One call for lists, pandas and datasets: the result has the type of the input."""
 
 import pickle
 from pathlib import Path
@@ -77,7 +77,7 @@ def test_a_frame_keeps_its_columns_and_their_types() -> None:
             "ok": [True, False] * 4,
             "when": pd.date_range("2024-01-01", periods=8),
         },
-        index=[5] * 8,  # any index will do: rows are counted by position
+        index=[5] * 8,  # the index does not matter: rows are counted by position
     )
     result = augment(frame, **QUICK)
     assert list(result.columns) == ["text", "label", "id", "ok", "when", *RECORD]
@@ -92,7 +92,7 @@ def test_a_frame_keeps_its_columns_and_their_types() -> None:
     assert result["parent_a"][8:].tolist() == list(range(8))
     assert result["alpha"].dtype == "float64"
     assert result.attrs["label_names"] == ["no", "yes"]
-    assert list(frame.columns) == ["text", "label", "id", "ok", "when"]  # the data itself is left alone
+    assert list(frame.columns) == ["text", "label", "id", "ok", "when"]  # the input is not changed
 
 
 @pytest.mark.parametrize("labels", [[0, 1] * 4, [True, False] * 4, ["a", "b"] * 4])
@@ -191,7 +191,7 @@ def test_new_rows_have_a_weight_where_one_was_asked_for() -> None:
     dataset = augment(datasets.Dataset.from_dict(lists()), weight=0.25, **QUICK)
     assert frame["weight"].tolist() == dataset["weight"][:] == [row["weight"] for row in rows]
     assert list(frame.columns) == dataset.column_names == ["text", "label", "id", *RECORD, "weight"]
-    own = augment({**lists(), "weight": list(range(8))}, **QUICK)  # a column like any other, unless one is made
+    own = augment({**lists(), "weight": list(range(8))}, **QUICK)  # an ordinary column, unless one is added
     assert [row["weight"] for row in own] == [*range(8), *[None] * 8]
     with pytest.raises(LindaError, match="already has a column 'weight'"):
         augment({**lists(), "weight": list(range(8))}, weight=0.5, **QUICK)
@@ -221,7 +221,7 @@ def test_datasets_map_takes_an_augmenter() -> None:
     assert len(result) == 16
     new = [row for row in result if row["method"] == "splice"]
     assert {row["parent_a"] for row in new} == set(range(8))
-    assert all(row["parent_a"] // 4 == row["parent_b"] // 4 for row in new)  # partners are of the same batch
+    assert all(row["parent_a"] // 4 == row["parent_b"] // 4 for row in new)  # partners are from the same batch
     assert len({row["alpha"] for row in new}) == 8
 
 

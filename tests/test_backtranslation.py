@@ -15,7 +15,7 @@ TEXTS = ["the cat sat on the red dog", "who?", "where is the city"]
 
 
 class _Exchange:
-    """An engine for a language in which cats are dogs: there and back is the text itself."""
+    """An engine for a language in which cats are dogs: translating there and back gives the same text."""
 
     name = "exchange"
     device = torch.device("cpu")

@@ -1,4 +1,4 @@
-"""What users get wrong with `linda augment`: told in one line, with every file of theirs as it was."""
+"""User errors with `linda augment` are reported in one line, and no file of the user is changed."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from linda.errors import LindaError
 
 
 class _CannotBeSent(Exception):
-    """As those of libraries that are not written in Python: it fails when it is read again."""
+    """Like exceptions of libraries that are not written in Python, it fails when it is unpickled."""
 
     def __init__(self, one: str, two: str) -> None:
         super().__init__(f"{one} and {two}")
@@ -72,8 +72,8 @@ def test_a_range_of_classes_and_a_seed_of_numpy(tmp_path: Path) -> None:
     ("line", "wanted"),
     [
         ({"text": "a b", "label": 2**70}, "beyond 64 bits"),
-        ({"text": "a b", "label": "\ud800"}, "half a character"),
-        ({"text": "a b", "label": "x", "\ud800": 1}, "half a character"),
+        ({"text": "a b", "label": "\ud800"}, "lone surrogate"),
+        ({"text": "a b", "label": "x", "\ud800": 1}, "lone surrogate"),
     ],
 )
 def test_labels_and_keys_that_no_file_can_hold(tmp_path: Path, line: dict[str, Any], wanted: str) -> None:

@@ -63,9 +63,9 @@ def test_a_class_without_rows_gets_none() -> None:
     ("balance", "message"),
     [
         ("raer=30", "no rows of the class 'raer'; the data has 'common', 'other', 'rare'"),
-        ({"rare": 5}, "asks for 5 rows of the class 'rare', which has 10; rows are never dropped"),
-        (9, "asks for 9 rows per class, but every class has at least 10; rows are never dropped"),
-        (0.05, "asks for 5 rows per class, but every class has at least 10"),
+        ({"rare": 5}, "requests 5 rows of the class 'rare', which has 10; rows are never dropped"),
+        (9, "requests 9 rows per class, but every class has at least 10; rows are never dropped"),
+        (0.05, "requests 5 rows per class, but every class has at least 10"),
     ],
 )
 def test_what_does_not_fit_the_data_is_told(balance: Any, message: str) -> None:
@@ -157,7 +157,7 @@ def test_the_number_of_pairs_and_ratios_is_the_limit(ratio: str, limit: int) -> 
     assert len(planner(limit + 1, ratio=ratio).draw()) == limit
 
 
-# --- as people call it ------------------------------------------------------------------------------------------
+# --- public functions ------------------------------------------------------------------------------------------
 
 LABELS = ["common"] * 12 + ["rare"] * 4 + ["single"]
 LISTS = {"text": sentences(17), "label": LABELS}
@@ -204,7 +204,7 @@ def test_with_partners_of_any_label_a_single_row_is_filled_up() -> None:
 
 
 class Picky(Splice):
-    """Writes nothing for odd seeds, so that about half of the rows are left out."""
+    """Writes empty texts for odd seeds, so that about half of the rows are left out."""
 
     def texts(self, a: Any, b: Any, alpha: Any, seeds: Any) -> list[str]:
         texts = super().texts(a, b, alpha, seeds)
@@ -220,7 +220,7 @@ def test_rows_that_gates_reject_are_replaced_by_others() -> None:
     settings: dict[str, Any] = {"balance": True, "ratio": "0.2-0.8", "retries": 0}
     rows = augment(data, method=Picky(), batch_size=7, **settings)
     assert counts_of(rows) == {0: 52, 1: 52}
-    assert rows == augment(data, method=Picky(), **settings)  # the size of a batch changes nothing
+    assert rows == augment(data, method=Picky(), **settings)  # the batch size has no effect
     new = rows[60:]
     assert len({row["text"] for row in new}) == 44
 
@@ -229,7 +229,7 @@ def test_too_few_different_texts_are_told() -> None:
     two = {"text": sentences(42), "label": [0] * 40 + [1] * 2}
     with pytest.warns(UserWarning, match=r"the class 1 got \d+ of 38 new rows, because the gates rejected the others"):
         rows = augment(two, balance=True, retries=0, **QUICK)
-    assert counts_of(rows)[1] < 40  # six words of two texts can be spliced at five places only
+    assert counts_of(rows)[1] < 40  # two texts of six words can be spliced at only five places
     with pytest.raises(
         LindaError, match=r"38 new rows of the class 1 .* 2 rows allow only 1 different pairs and ratio"
     ):
@@ -310,7 +310,7 @@ def test_nothing_to_add_still_writes_the_originals(folder: Path) -> None:
     ("arguments", "message"),
     [
         (["--balance", "raer=9"], "no rows of the class 'raer'; the data has 'common', 'rare', 'single'"),
-        (["--balance", "rare=2"], "asks for 2 rows of the class 'rare', which has 4; rows are never dropped"),
+        (["--balance", "rare=2"], "requests 2 rows of the class 'rare', which has 4; rows are never dropped"),
         (["--balance", "many"], "balance is 'many'"),
         (["--balance", "--per-row", "3"], "--per-row has no effect: --balance determines the number of new rows"),
         (["--balance", "--plan", "plan.csv"], "--balance has no effect: --plan already determines it"),

@@ -1,4 +1,4 @@
-"""A tiny Marian model with a tiny SentencePiece model is cut: what must stay the same, and what must not."""
+"""A tiny Marian model with a tiny SentencePiece model is cut: what must stay the same, and what must change."""
 
 import json
 from pathlib import Path
@@ -94,7 +94,7 @@ def test_special_tokens_are_read_but_never_written(base: Path) -> None:
     never = [tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.mask_token_id]
     probabilities = logits.softmax(-1)
     assert probabilities[..., never].max() < 1e-20
-    assert probabilities.max(-1).values.min() < 1  # the others are in play
+    assert probabilities.max(-1).values.min() < 1  # the others have some probability
 
 
 @pytest.mark.parametrize("text", NASTY)
@@ -211,7 +211,7 @@ def test_wrong_layers_are_one_line_on_the_command_line(marian: Path, corpus: Pat
 
 def test_an_existing_folder_is_left_alone(marian: Path, corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(LindaError, match="exists already"):
+    with pytest.raises(LindaError, match="already exists"):
         cut_base(marian, [corpus], tmp_path, pieces=340, decoder_layers=[0])
 
 

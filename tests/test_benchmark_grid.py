@@ -57,7 +57,7 @@ def test_a_cell_says_all_that_a_table_needs(source: OwnTask, settings: Benchmark
     }
     assert 0 <= result["accuracy"] <= 100
     assert set(result["seconds"]) == {"augment", "train", "test"}
-    assert result["settings"]["encoder"].split()[0] == "bert"  # a name, no place of this machine
+    assert result["settings"]["encoder"].split()[0] == "bert"  # a name, not a local path
     assert (result["settings"]["batch_size"], result["settings"]["epochs"]) == (4, 3)
     assert result["source"] == "own files"
     assert result["date"]
@@ -114,7 +114,7 @@ def test_a_rerun_computes_only_what_is_missing(
 def test_cells_of_other_settings_are_not_mixed(source: OwnTask, settings: BenchmarkSettings, tmp_path: Path) -> None:
     cells = grid(source, settings, seeds=1)
     run_grid(cells, settings, tmp_path, workers=1)
-    message = r"toy.* has cells with {}, and others with {} .* use another --output"
+    message = r"toy.* has cells with {}, but others with {} .* use another --output"
     with pytest.raises(LindaError, match=message.format("epochs 3", "2")):
         run_grid(cells, replace(settings, epochs=2), tmp_path, workers=1)
     changed = [replace(cells[1], recipe=replace(cells[1].recipe, policy=parse_recipe("eda+weight=0.5").policy))]
@@ -150,9 +150,9 @@ def test_folders_without_a_model_are_known_beforehand(
     source: OwnTask, settings: BenchmarkSettings, tmp_path: Path
 ) -> None:
     for models in (Models(masked=str(tmp_path)), Models(there="a/b", back=str(tmp_path))):
-        with pytest.raises(LindaError, match=r"holds no model: it has no config.json"):
+        with pytest.raises(LindaError, match=r"contains no model: it has no config.json"):
             grid(source, replace(settings, models=models))
-    with pytest.raises(LindaError, match=r"there is no folder './nowhere' with a model"):
+    with pytest.raises(LindaError, match=r"there is no folder './nowhere'; give the folder of a model"):
         grid(source, replace(settings, encoder="./nowhere"))
 
 

@@ -60,7 +60,7 @@ def test_every_domain_of_the_test_set_is_tested_and_every_training_domain_must_b
     parts = split(BenchmarkTask("toy", train, {"test": elsewhere}), "d0", "test", None)
     assert {name: len(found) for name, found in parts.tests.items()} == {"d0": 10, "d1": 10, "d2": 20}
     nowhere = LabelledRows(test.texts, None, test.labels, ["d1"] * 40)
-    with pytest.raises(LindaError, match="toy: the domain 'd0' is in the training rows, but not in those to test"):
+    with pytest.raises(LindaError, match="toy: the domain 'd0' is in the training rows, but not in the test rows"):
         split(BenchmarkTask("toy", train, {"test": nowhere}), "d0", "test", None)
 
 

@@ -64,14 +64,14 @@ def test_linda_is_what_linda_augment_does() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lindy", "no method 'lindy'; known are vanilla, class-weights, oversample"),
-        ("linda+partner=same", "no setting 'partner'; known are partners, ratio"),
+        ("lindy", "no method 'lindy'; choose from vanilla, class-weights, oversample"),
+        ("linda+partner=same", "no setting 'partner'; choose from partners, ratio"),
         ("linda+per_row=many", "per_row cannot be 'many'; give a whole number"),
         ("linda+partners=alike", "partners are any, same, different, stratified, nearest, unlabelled; got 'alike'"),
         ("linda+ratio=half", "'half' is not a ratio"),
         ("linda+keep=2", "keep between 0 and 1; got 1, 1 and 2"),
         ("linda+gates=no", "gates cannot be 'no'; give true or false"),
-        ("eda+partners=same", "eda mixes no two texts and has no partners"),
+        ("eda+partners=same", "eda does not mix texts and has no partners"),
         ("vanilla+weight=0.5", "vanilla makes no new rows"),
     ],
 )
@@ -87,7 +87,7 @@ def test_translation_needs_models() -> None:
 
 def test_a_folder_that_is_no_linda_model(tmp_path: Path) -> None:
     models = Models(linda=str(tmp_path), masked="bert")
-    models.check({"eda", "ssmba"})  # which do without it
+    models.check({"eda", "ssmba"})  # which do not need it
     with pytest.raises(LindaError, match="is not a LINDA model"):
         models.check({"linda"})
 
@@ -227,7 +227,7 @@ def test_unlabelled_rows_as_partners() -> None:
         ("vanilla+balance", "vanilla makes no new rows and has no setting balance"),
         ("oversample+per_row=2", "oversample does not generate texts and has no per_row"),
         ("label-smoothing+smoothing=1", "smoothing from 0 to below 1; got 0 and 1"),
-        ("eda+smooth=0.1", "there is no setting 'smooth'; known are .*balance, mixup, smoothing, class_weights"),
+        ("eda+smooth=0.1", "there is no setting 'smooth'; choose from .*balance, mixup, smoothing, class_weights"),
     ],
 )
 def test_bad_settings(text: str, message: str) -> None:

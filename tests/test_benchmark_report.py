@@ -49,7 +49,7 @@ VANILLA = several("vanilla", [60.0, 62.0, 70.0])
 
 
 def test_differences_are_paired_by_seed() -> None:
-    # Alone, the methods' spreads overlap; seed by seed one is 2 ± 0.1 better.
+    # The ranges of the methods overlap, but paired by seed, one is 2 ± 0.1 better.
     difference = paired_difference({0: 62.0, 1: 64.1, 2: 71.9, 9: 0.0}, {0: 60.0, 1: 62.0, 2: 70.0, 8: 99.0})
     assert difference is not None
     assert difference.count == 3
@@ -183,9 +183,9 @@ def test_neither_have_shots_of_different_data_or_a_search_beside_a_result() -> N
         return cell("vanilla", 0, 60.0, task, shots, settings={"on": "test", "data": "a", "epochs": 30, **changed})
 
     collect([with_settings(5), with_settings(10, epochs=20), with_settings(5, "imdb", data="b")])
-    with pytest.raises(LindaError, match="sst2 has cells with data a, and others with b"):
+    with pytest.raises(LindaError, match="sst2 has cells with data a, but others with b"):
         collect([with_settings(5), with_settings(10, data="b")])
-    with pytest.raises(LindaError, match="the folder has cells with on test, and others with validation"):
+    with pytest.raises(LindaError, match="the folder has cells with on test, but others with validation"):
         collect([with_settings(5), with_settings(5, "imdb", on="validation")])
 
 
@@ -259,7 +259,7 @@ def test_no_results_and_damaged_ones(tmp_path: Path) -> None:
     (tmp_path / CELLS).mkdir()
     for content in ("{", "[]", "{}", '{"task": "sst2"}'):
         (tmp_path / CELLS / "a.json").write_text(content)
-        with pytest.raises(LindaError, match=r"a.json is no result of linda bench"):
+        with pytest.raises(LindaError, match=r"a.json is not a result of linda bench"):
             write_report(tmp_path)
 
 
@@ -358,7 +358,7 @@ def test_cells_of_an_earlier_version_have_accuracy_alone(tmp_path: Path) -> None
     write_cells(tmp_path, VANILLA)
     assert "All metrics" not in write_report(tmp_path)
     (tmp_path / CELLS / "new.json").write_text(json.dumps(scored("eda", 0, accuracy=1.0)))
-    with pytest.raises(LindaError, match="sst2 has cells with student finetune, and others with probe"):
+    with pytest.raises(LindaError, match="sst2 has cells with student finetune, but others with probe"):
         write_report(tmp_path)
 
 

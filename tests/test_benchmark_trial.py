@@ -157,13 +157,16 @@ def test_what_cannot_be_computed_is_known_beforehand(encoder: str, source: OwnTa
     labelled.write_text("text,label\na good man,good\n")
     (tmp_path / "empty.csv").write_text("text\na good man\n  \n")
     for arguments, message in (
-        (("pseudo-label", shots, {}), "pseudo-label needs texts without labels: --unlabelled FILE"),
+        (("pseudo-label", shots, {}), "pseudo-label needs unlabelled texts: give --unlabelled FILE"),
         (("pseudo-label", Protocol(), {"unlabelled": "rest"}), "every training row is drawn"),
-        (("vanilla", shots, {"unlabelled": str(labelled)}), "has a column 'label', but --unlabelled takes texts"),
+        (("vanilla", shots, {"unlabelled": str(labelled)}), "has a column 'label', but --unlabelled needs texts"),
         (("vanilla", shots, {"unlabelled": str(labelled), "text": "body"}), "there is no column 'body'"),
         (("vanilla", shots, {"unlabelled": str(tmp_path / "empty.csv")}), "row 1 has no 'text'"),
         (("vanilla", shots, {"teacher": "oracle"}), "there is no student 'oracle'"),
-        (("vanilla", shots, {"teacher_encoder": "./nowhere"}), "there is no folder './nowhere' with a model"),
+        (
+            ("vanilla", shots, {"teacher_encoder": "./nowhere"}),
+            "there is no folder './nowhere'; give the folder of a model",
+        ),
         (("mixup", shots, {}), "the student tfidf has none"),
     ):
         method, protocol, more = arguments

@@ -1,4 +1,4 @@
-"""What comes out between the two ends: no copy, no loop and no broken character."""
+"""Texts between the two ends: no copies, no loops and no invalid characters."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from linda.model.tokens import Tokens
 
 
 def test_nothing_loops(tiny_model_folder: Path) -> None:
-    """A model that learnt nothing writes one word for ever, as beam search does where a model is unsure."""
+    """An untrained model repeats one word, as beam search does where a model is uncertain."""
     linda = Interpolator.from_pretrained(tiny_model_folder, device="cpu", engine="torch")
     texts = "who is the man?", "a woman saw the river and the old man."
     assert "red " * 8 in linda.mix(*texts, 0.3, copies=True)
@@ -39,7 +39,7 @@ def test_bytes_are_written_only_where_a_text_has_some(copier: Interpolator) -> N
 
 
 def test_words_are_counted_in_any_script() -> None:
-    """Six characters at 0.3 are nearly two: no end."""
+    """A share of 0.3 of six characters is nearly two, so this is not an end."""
     assert not between._is_an_end(0.3, "東京は大都市", "猫")
     assert not between._is_an_end(0.3, "the cat sat", "who")
     assert between._is_an_end(0.1, "the cat sat", "who")
@@ -52,7 +52,7 @@ def test_broken_characters_come_last() -> None:
 
 
 class _EngineOfCopies:
-    """Finds the first text likeliest, then the second, then another: what a well-trained model does at 0.5."""
+    """Ranks the first text best, then the second, then another, as a well-trained model does at 0.5."""
 
     name = "copies"
     device = torch.device("cpu")

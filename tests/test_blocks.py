@@ -49,7 +49,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-# --- what a block is ------------------------------------------------------------------------------------------
+# --- blocks ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sizes", [[50], [7] * 7 + [1], [20, 20, 10], [1] * 50])
@@ -126,7 +126,7 @@ def test_ranges_in_any_order_join_to_the_same_file(source: Path, tmp_path: Path,
 
 
 def test_a_missing_part_is_named(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(LindaError, match="holds no parts"):
+    with pytest.raises(LindaError, match="contains no parts"):
         run(source, tmp_path / "out.csv", join=True)
     run(source, tmp_path / "out.csv", block_range=(0, 1))
     with pytest.raises(LindaError, match=r"part-00001\.parquet is missing; compute it with --block-range 1:2"):
@@ -210,10 +210,11 @@ def test_files_that_differ_or_are_damaged_are_named(source: Path, tmp_path: Path
     for number in range(4):
         frame.to_parquet(folder / f"{number}.parquet")
     frame.rename(columns={"id": "number"}).to_parquet(folder / "2.parquet")
-    with pytest.raises(LindaError, match=r"2\.parquet has another schema than .*0\.parquet: column 'id' is missing"):
+    message = r"2\.parquet has a different schema than .*0\.parquet: column 'id' is missing"
+    with pytest.raises(LindaError, match=message):
         run(folder, tmp_path / "out.csv")
     frame.assign(id="x").to_parquet(folder / "2.parquet")
-    with pytest.raises(LindaError, match=r"2\.parquet has another schema .* 'id' is .*string, not int64"):
+    with pytest.raises(LindaError, match=r"2\.parquet has a different schema .* 'id' is .*string, not int64"):
         run(folder, tmp_path / "out.csv")
     whole = (folder / "1.parquet").read_bytes()
     (folder / "2.parquet").write_bytes(whole[:100])
@@ -235,7 +236,7 @@ def test_a_bad_row_is_numbered_in_the_table(source: Path, tmp_path: Path) -> Non
 
 def test_the_file_of_class_names_replaces_no_other(source: Path, tmp_path: Path) -> None:
     (tmp_path / "out.csv.labels.json").write_text("[1, 2]")
-    with pytest.raises(LindaError, match=r"out\.csv\.labels\.json exists and does not hold class names"):
+    with pytest.raises(LindaError, match=r"out\.csv\.labels\.json exists and does not contain class names"):
         run(source, tmp_path / "out.csv")
     run(source, tmp_path / "other.csv")
     run(source, tmp_path / "other.csv")  # an earlier one is replaced
@@ -338,7 +339,7 @@ def test_kill_9_in_any_block_loses_nothing(longer: Path, tmp_path: Path) -> None
 
 
 def test_processes_that_start_together_share_the_work(longer: Path, tmp_path: Path) -> None:
-    """As an array of jobs does: one of them prepares the input, the others wait for it."""
+    """Like an array of jobs: one of them prepares the input, the others wait for it."""
     ranges = [command(longer, f"{tmp_path}/out.csv", "--block-range", each) for each in ("0:2", "2:4", "4:6")]
     processes = [subprocess.Popen(each, stderr=subprocess.PIPE) for each in ranges]
     errors = [process.communicate(timeout=120)[1] for process in processes]

@@ -43,7 +43,7 @@ def test_a_ratio_outside_0_to_1_is_an_error_that_names_it(alpha):
 
 
 def narrow_passage(ratio):
-    """The share of a that a trained model shows: it copies outside 0.42…0.58, and passes quickly inside."""
+    """The share of a of a trained model: it copies outside 0.42…0.58, and changes quickly inside."""
     return 1 / (1 + math.exp(-(ratio - 0.48) * 60))
 
 
@@ -92,7 +92,7 @@ def test_rising_fit_averages_neighbours_that_fall():
 
 
 class WordMixer:
-    """Stands in for an interpolator: takes the first words of a and the last of b, in a narrow passage."""
+    """A fake interpolator: takes the first words of a and the last of b, with a narrow transition."""
 
     def mix(self, a, b, alpha, *, raw, copies, progress):
         assert (raw, copies) == (True, False)

@@ -57,7 +57,7 @@ def test_columns_are_read_by_position_whatever_their_index(encoder: Path) -> Non
 
 
 def test_learns_the_distribution_it_is_given(encoder: Path) -> None:
-    # Cross-entropy is least where the prediction equals the target: 0.7, not the argmax.
+    # Cross-entropy is minimal if the prediction equals the target: 0.7, not the argmax.
     targets = np.tile([0.7, 0.2, 0.1], (6, 1))
     fitted = classifier(encoder, dropout=0.0).fit(["a good film"] * 6, targets, classes=["x", "y", "z"])
     np.testing.assert_allclose(fitted.predict_proba(["a good film"])[0], [0.7, 0.2, 0.1], atol=0.03)
@@ -91,7 +91,7 @@ def test_updates_count_minibatches_not_rows(encoder: Path, monkeypatch: pytest.M
 
 
 def test_pairs_are_told_from_single_texts(encoder: Path) -> None:
-    # Both texts of a pair together hold the same words in either class: only who is second tells them apart.
+    # The two texts of a pair have the same words in either class: only their order differs.
     firsts, seconds, labels = ["good", "bad"] * 4, ["bad", "good"] * 4, ["neg", "pos"] * 4
     fitted = classifier(encoder).fit(firsts, labels, pairs=seconds)
     assert fitted.predict(["good", "bad"], ["bad", "good"]) == ["neg", "pos"]
@@ -100,7 +100,7 @@ def test_pairs_are_told_from_single_texts(encoder: Path) -> None:
 def test_mixup_trains_on_mixed_vectors(encoder: Path) -> None:
     plain, mixed = (classifier(encoder, epochs=40, mixup=beta).fit(TEXTS, LABELS) for beta in (None, 1.0))
     assert mixed.predict(["good film", "bad film"]) == ["pos", "neg"]
-    # Labels between the classes leave it less sure of either.
+    # Labels between the classes make it less certain of either.
     assert mixed.predict_proba(TEXTS).max(axis=1).mean() < plain.predict_proba(TEXTS).max(axis=1).mean() - 0.01
 
 
@@ -151,7 +151,8 @@ def test_nothing_but_a_classifier_is_replaced(encoder: Path, tmp_path: Path) -> 
     fitted = classifier(encoder, epochs=1).fit(TEXTS, LABELS)
     fitted.save(tmp_path / "empty")
     for precious in (tmp_path, tmp_path / "thesis.txt"):
-        with pytest.raises(LindaError, match="is there and holds no TextClassifier; give another folder"):
+        message = "already exists and does not contain a TextClassifier; give another folder"
+        with pytest.raises(LindaError, match=message):
             fitted.save(precious)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
@@ -164,12 +165,12 @@ def test_numpy_labels_become_plain_ones(encoder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"texts": [], "labels": []}, "no texts"),
+        ({"texts": [], "labels": []}, "the list of texts is empty"),
         ({"texts": "one string", "labels": ["a"]}, "list of texts"),
         ({"texts": ["a", "b"], "labels": ["x"]}, "2 texts but 1 labels"),
-        ({"texts": ["a"], "labels": ["x"], "classes": ["y"]}, "'x' is none of the classes"),
-        ({"texts": ["a"], "labels": [[0.9, 0.3]], "classes": ["x", "y"]}, "no distribution"),
-        ({"texts": ["a"], "labels": [[0.5, 0.5]]}, "need as many names"),
+        ({"texts": ["a"], "labels": ["x"], "classes": ["y"]}, "'x' is not one of the classes"),
+        ({"texts": ["a"], "labels": [[0.9, 0.3]], "classes": ["x", "y"]}, "is not a distribution"),
+        ({"texts": ["a"], "labels": [[0.5, 0.5]]}, "need the same number of names"),
     ],
 )
 def test_bad_rows_are_named(encoder: Path, arguments: dict, message: str) -> None:

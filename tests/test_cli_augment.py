@@ -1,4 +1,4 @@
-"""`linda augment` as people call it: in pipes, with bad input, and killed without warning."""
+"""The command `linda augment`: in pipes, with bad input, and killed."""
 
 import json
 import os
@@ -119,12 +119,12 @@ def test_the_plan_is_printed_saved_and_followed(folder: Path) -> None:
         ("", [], "is empty"),
         (b"text,label\na b,0\n\xff\xfe,1\n", [], "line 3: not UTF-8"),
         ("text,label\na b,0\nc d,1,2\n", [], "line 3 (row 1): 3 columns"),
-        ("text,text,label\na,b,0\nc,d,1\n", [], "'text' is there twice"),
+        ("text,text,label\na,b,0\nc,d,1\n", [], "'text' occurs twice"),
         ("text,label,alpha\na,0,1\nb,1,1\n", [], "'alpha'"),
         (GOOD, ["--output", "in.csv"], "the same file"),
         (GOOD, ["--output", "nowhere/out.csv"], "does not exist"),
         (GOOD, ["--output", "/proc/out.csv"], "cannot write"),
-        (GOOD, ["--output", "out.doc"], "does not tell the format"),
+        (GOOD, ["--output", "out.doc"], "unknown file format"),
         (GOOD, ["--method", "linda", "--ratio", "2"], "'2' is not a ratio"),
         (GOOD, ["--ratio", "0.5"], "--ratio has no effect: eda does not mix texts"),
         (GOOD, ["--plan", "plan.csv", "--total", "3"], "--total has no effect: --plan already determines it"),
@@ -227,7 +227,7 @@ def test_a_pipe_with_bad_rows_is_told_like_a_file(folder: Path) -> None:
 
 
 def killed(command: list[str], progress: Path, seconds: float) -> bool:
-    """Starts a command and kills it so long after a file has grown; False if it was done before."""
+    """Start a command and kill it some time after a file has grown; False if it finished before."""
     size = progress.stat().st_size if progress.exists() else -1
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and (not progress.exists() or progress.stat().st_size == size):
@@ -246,11 +246,11 @@ def test_kill_9_at_any_moment_loses_nothing(folder: Path) -> None:
     call("in.jsonl", "--output", "whole.csv", *settings)
     command = linda("in.jsonl", "--output", "out.csv", "--resume", *settings)
     journal = folder / ".out.csv.linda-journal"
-    assert killed(command, journal, 0)  # before there is anything to lose
+    assert killed(command, journal, 0)  # before there are any results
     for _ in range(4):
         if not killed(command, journal / "_work" / "block-00000" / "chunks.jsonl", random.uniform(0, 0.4)):
-            break  # it was quicker
-        if (folder / "out.csv").exists():  # killed with its last breath: then it is whole
+            break  # it finished first
+        if (folder / "out.csv").exists():  # killed at the very end: then it is complete
             assert (folder / "out.csv").read_bytes() == (folder / "whole.csv").read_bytes()
             break
         unfinished = call("in.jsonl", "--output", "out.csv", *settings)

@@ -39,7 +39,7 @@ def test_anyones_own_data(files: Path, encoder: str) -> None:
     assert len(list((files / "out" / "cells").glob("*.json"))) == 4
     assert (files / "out" / "commands.txt").read_text().count("\n") == 1
     assert {"report.md", "results.csv", "accuracy.png", "gain.png"} <= {file.name for file in (files / "out").iterdir()}
-    again = bench(files)  # the report alone
+    again = bench(files)  # only the report
     assert again.exit_code == 0
     assert "On my (3-shot):" in again.stdout
 
@@ -55,7 +55,7 @@ def test_an_unknown_encoder_has_its_rate_searched(files: Path, encoder: str) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--methods", "vanilla,magic"], "there is no method 'magic'; known are vanilla, class-weights"),
+        (["--methods", "vanilla,magic"], "there is no method 'magic'; choose from vanilla, class-weights"),
         (["--shots", "50"], "the class 'neg' has 10 rows to draw 50 from"),
         (["--shots", "5²"], "--shots is '5²'; give whole numbers from 1"),
         (["--shots", "few"], "--shots is 'few'; give whole numbers from 1"),
@@ -77,7 +77,7 @@ def test_nothing_is_searched_for_what_cannot_be(files: Path, encoder: str) -> No
     for arguments, message in (
         (["--methods", "vanilla,backtranslation"], "needs two translation models"),
         (["--shots", "50"], "the class 'neg' has 10 rows to draw 50 from"),
-        (["--shots", "1"], "my (1-shot): no two of the rows drawn have the same label, and linda mixes such rows"),
+        (["--shots", "1"], "my (1-shot): no two of the drawn rows have the same label, but linda mixes such rows"),
     ):
         result = own(files, "--encoder", encoder, *arguments)
         assert message in result.stderr
@@ -86,7 +86,7 @@ def test_nothing_is_searched_for_what_cannot_be(files: Path, encoder: str) -> No
 
 def test_bad_tasks_are_one_line(tmp_path: Path) -> None:
     for arguments, message in (
-        (["--tasks", "trek"], "there is no task 'trek'; known are trec-coarse"),
+        (["--tasks", "trek"], "there is no task 'trek'; choose from trec-coarse"),
         (["--tasks", "sst2", "--data", str(tmp_path)], "'sst2' needs"),
         (["--tasks", "sst2", "--pair", "other"], "--pair names a column of your own files"),
         (["--methods", "eda"], "--methods needs data: --tasks, --paper, or --train and --test"),
@@ -123,7 +123,7 @@ def test_unseen_label_in_the_test_file(files: Path) -> None:
     (files / "my_test.csv").write_text(GOOD + "so so,neutral\n")
     result = own(files)
     assert result.exit_code == 2
-    assert "row 20 of the test set has the label 'neutral', which training never has" in result.stderr
+    assert "row 20 of the test set has the label 'neutral', which the training rows do not have" in result.stderr
 
 
 def test_rare_classes_with_a_quick_student(files: Path) -> None:
@@ -173,13 +173,13 @@ def test_a_pipeline_of_ones_own(files: Path, monkeypatch: pytest.MonkeyPatch) ->
         (["--imbalance", "3:90", "--rare", "neg"], "the class 'pos' has 10 rows to draw 90 from"),
         (["--rare", "neg"], "--rare names the rare class of --imbalance, which is missing"),
         (["--label-noise", "1.5"], "--label-noise is '1.5'; give a share of the rows from 0 to below 1"),
-        (["--metric", "f1"], "there is no metric 'f1'; known are accuracy, macro_f1"),
+        (["--metric", "f1"], "there is no metric 'f1'; choose from accuracy, macro_f1"),
         (["--student", "bert"], "there is no student 'bert'; give finetune, probe, setfit, tfidf"),
         (["--teacher", "bert"], "there is no student 'bert'"),
         (["--student", "tfidf", "--methods", "mixup"], "the student tfidf has none"),
         (["--methods", "smote"], "needs the student's vectors before training; finetune has none"),
         (["--methods", "temperature"], "held-out folds of the training rows; give --folds 3"),
-        (["--methods", "pseudo-label"], "pseudo-label needs texts without labels: --unlabelled FILE"),
+        (["--methods", "pseudo-label"], "pseudo-label needs unlabelled texts: give --unlabelled FILE"),
         (["--unlabelled", "nowhere.csv"], "nowhere.csv"),
         (["--folds", "1"], "folds is 1; give 0 for none, or at least 2"),
         (["--student", "tfidf", "--epochs", "3"], "--epochs has no effect: only finetune has it"),

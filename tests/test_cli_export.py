@@ -29,7 +29,7 @@ def test_writes_a_smaller_model_that_is_one(tiny_model_folder: Path, tmp_path: P
 
 
 def test_8_bits_of_8_bits_are_the_same(tmp_path: Path) -> None:
-    """The embedded model is stored in 8 bits: rounding what is rounded changes nothing."""
+    """The embedded model is stored in 8 bits: rounding it again changes nothing."""
     assert run(EMBEDDED, tmp_path / "again").exit_code == 0
     a, b = "The film was a great success.", "Who wrote the book about rivers?"
     first, again = (Interpolator.from_pretrained(folder).mix(a, b, 0.4) for folder in (EMBEDDED, tmp_path / "again"))

@@ -1,4 +1,4 @@
-"""`linda interpolate` as a user meets it: what is on which stream, and one line for every mistake."""
+"""The command `linda interpolate`: output streams, and one line for every error."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def linda(tiny_model_folder: Path) -> Interpolator:
 
 @pytest.fixture
 def run(tiny_model_folder: Path, linda: Interpolator, monkeypatch: pytest.MonkeyPatch):
-    """Runs the command in this process, on the tiny model, which is not loaded anew each time."""
+    """Run the command in this process on the tiny model, which is loaded only once."""
     load = Interpolator.from_pretrained
 
     def load_once(path: str | None, **settings: str) -> Interpolator:
@@ -107,7 +107,7 @@ def test_pairs_from_standard_input_with_ratios_of_their_own(run, linda: Interpol
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["alpha"] for row in rows] == [0.2, 0.5]
     assert [row["text"] for row in rows] == linda.mix([A, B], [B, A], [0.2, 0.5])
-    again = run("--pairs", "-", "--alpha", "0.9", input=result.stdout)  # the output is an input
+    again = run("--pairs", "-", "--alpha", "0.9", input=result.stdout)  # the output is valid input
     assert [json.loads(line)["alpha"] for line in again.stdout.splitlines()] == [0.9, 0.9]
 
 
@@ -150,7 +150,7 @@ def assert_one_line(result: Result, words: str) -> None:
         ([A, B, "--pairs", "-"], "either two texts or --pairs"),
         (["--pairs", "none.tsv"], "cannot read none.tsv: no such file"),
         ([A, B, "--n", "5"], "n=5 is more than beams=4"),
-        ([A, B, "--top-p", "0.5"], "acts only when sampling"),
+        ([A, B, "--top-p", "0.5"], "applies only to sampling"),
         ([A, B, "--output", "no/such/folder.jsonl"], "does not exist"),
         ([A, B, "--output", "mixed.csv"], "would hold JSON lines; let its name end in .jsonl"),
         (["--pairs", "p.jsonl", "--output", "./p.jsonl"], "are the same file"),
@@ -218,7 +218,7 @@ def test_mistakes_are_told_before_torch_is_imported() -> None:
 
 
 def test_the_fast_engine_answers_without_transformers(tiny_model_folder: Path) -> None:
-    """Which takes longer to import than everything else takes together."""
+    """Importing it takes longer than everything else together."""
     command = ["interpolate", A, B, "--model", str(tiny_model_folder), "--device", "cpu"]
     code = (
         f"import sys; from linda.cli import main; main({command}, standalone_mode=False)\n"
@@ -232,9 +232,9 @@ def test_the_fast_engine_answers_without_transformers(tiny_model_folder: Path) -
 
 
 def test_an_engine_that_cannot_run_is_one_line_with_the_way_out(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Int8Engine, "why_not", staticmethod(lambda base, device: "this processor is of wood"))
+    monkeypatch.setattr(Int8Engine, "why_not", staticmethod(lambda base, device: "this processor is too old"))
     assert_one_line(
-        run(A, B, "--engine", "int8"), "this processor is of wood; take the one that always does (--engine torch)"
+        run(A, B, "--engine", "int8"), "this processor is too old; use the engine that always runs (--engine torch)"
     )
     assert run(A, B, "--engine", "torch").exit_code == 0
     assert "'auto', 'int8', 'torch'" in run(A, B, "--engine", "steam").stderr
@@ -252,7 +252,7 @@ def test_help_needs_no_heavy_import() -> None:
 
 
 def test_a_closed_pipe_and_an_untold_locale_are_quiet(tiny_model_folder: Path, tmp_path: Path) -> None:
-    """The real process, whole: nothing of any library's chatter, nothing about the reader that left."""
+    """The real process: no output of libraries, and no error about a closed pipe."""
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text((json.dumps({"a": A, "b": "漢字 🦋"}) + "\n") * 3, encoding="utf-8")
     read, write = os.pipe()

@@ -124,7 +124,7 @@ def damaged(table: Path, what: str) -> None:
 def test_a_damaged_table_is_refused(corpus: Path, table: Path, tmp_path: Path, what: str) -> None:
     damaged(table, what)
     result = run("make", corpus, "--table", table, "--output", tmp_path / "out", "--pairs", 6)
-    assert_refused(result, "is not a table of n-grams: build one with `linda middles table`")
+    assert_refused(result, "is not an n-gram table: build one with `linda middles table`")
     assert not (tmp_path / "out").exists()
 
 
@@ -137,7 +137,7 @@ def test_a_damaged_table_is_refused(corpus: Path, table: Path, tmp_path: Path, w
         (["make", "CORPUS", "--table", "MISSING", "--output", "OUT"], "there is no file"),
         (["make", "MISSING", "--table", "TABLE", "--output", "OUT"], "missing.txt"),
         (["make", "CORPUS", "MISSING", "--table", "TABLE", "--output", "OUT"], "missing.txt"),
-        (["make", "CORPUS=0", "--table", "TABLE", "--output", "OUT"], "must be a number above 0"),
+        (["make", "CORPUS=0", "--table", "TABLE", "--output", "OUT"], "must be a positive number"),
         (["make", "EMPTY", "--table", "TABLE", "--output", "OUT"], "no two sentences"),
         (["make", "CORPUS", "--table", "TABLE", "--lm", "MISSING", "--output", "OUT"], "cannot be read as a causal"),
         (["make", "CORPUS", "--table", "TABLE", "--output", "OUT", "--pairs", "0"], "0 is not in the range"),

@@ -1,4 +1,4 @@
-"""A model's own settings: what is wrong with them is named, wherever they come from."""
+"""The settings of a model: errors name the bad value, wherever it comes from."""
 
 from pathlib import Path
 

@@ -25,7 +25,7 @@ def _tokenize(masked: list[str], targets: list[str]) -> tuple[list[list[int]], l
 
 
 def _corpus(tmp_path: Path, count: int = 400) -> Corpus:
-    """Sentence i is 'i i i …', 2 to 9 words: a row of ids tells which sentence it came from."""
+    """Sentence i is 'i i i …', 2 to 9 words: a row of ids identifies its sentence."""
     path = tmp_path / "corpus.txt"
     path.write_text("".join(" ".join([str(i)] * (2 + i % 8)) + "\n" for i in range(count)))
     return Corpus.parse([str(path)])
@@ -205,7 +205,7 @@ class TestPairs:
         cells = sum(b.mask_a.numel() + b.mask_b.numel() for b in batches)
         assert sum(b.tokens for b in batches) / cells > 0.99
         widths = {(b.ids_a.shape[1], b.ids_b.shape[1]) for b in batches}
-        assert any(width_a != width_b for width_a, width_b in widths)  # or σ would never see a length converted
+        assert any(width_a != width_b for width_a, width_b in widths)  # otherwise σ would not be trained
 
     def test_padding_where_it_cannot_be_helped(self, tmp_path: Path) -> None:
         _, batch = _take(_sampler(_corpus(tmp_path, 16)), 1)[0]

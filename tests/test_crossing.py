@@ -1,4 +1,4 @@
-"""Crossovers that the decoder chooses: their scores against brute force, and what `Interpolator.mix` makes of them."""
+"""Crossovers that the decoder chooses: their scores compared to brute force, and their use in `Interpolator.mix`."""
 
 import math
 from pathlib import Path
@@ -96,7 +96,7 @@ def crossed(model: LindaModel, a: str, b: str, alpha: float = 0.5, seed: int = 0
 
 
 def searched(model: LindaModel, pair: CrossedPair, mixture: Mixture):
-    """What the decoder read along both texts, and the search for crossovers by it."""
+    """The decoder's scores along both texts, and the search for crossovers with them."""
     reading = TorchEngine(model.seq2seq).read(
         mixture.states, mixture.mask, [pair.sequences], [pair.wanted], mixture.prior
     )
@@ -107,7 +107,7 @@ class TestScores:
     @pytest.mark.parametrize("alpha", [0.3, 0.5, 0.75])
     @pytest.mark.parametrize(("a", "b"), PAIRS)
     def test_one_seam_is_scored_as_by_brute_force(self, model: LindaModel, a: str, b: str, alpha: float) -> None:
-        """Before the seam the one text, at the seam one step out of it, after it the other text in its own context."""
+        """One text before the seam, one step out of it at the seam, then the other text in its own context."""
         pair, mixture = crossed(model, a, b, alpha), mixture_of(model, a, b, alpha)
         _, search = searched(model, pair, mixture)
         found = [crossover for crossover in search.best(alpha, 10**6) if len(crossover.runs) == 2]
@@ -145,7 +145,7 @@ class TestScores:
                 assert crossover.score == pytest.approx(expected, abs=1e-3)
 
     def test_a_crossover_has_the_tokens_of_its_text(self, model: LindaModel) -> None:
-        """Where the tokenizer does not join what a seam puts together."""
+        """If the tokenizer does not merge tokens across a seam."""
         tokens = Tokens.of(model)
         for a, b in PAIRS:
             pair, mixture = crossed(model, a, b), mixture_of(model, a, b, 0.5)
@@ -179,10 +179,10 @@ class TestTokensOfChunks:
         tokens = Tokens.of(model)
         text = "the  cat\nsat the"
         by_chunk = tokens.by_chunk(text, CutText(text, "").ends)
-        assert tokens.texts(by_chunk) == ["the", " cat", "\nsat", "the"]  # the first space of a text is the tokenizer's
+        assert tokens.texts(by_chunk) == ["the", " cat", "\nsat", "the"]  # the tokenizer adds the first space
 
     def test_a_tokenizer_of_its_own_kind(self, model: LindaModel) -> None:
-        """One that has no `tokenizers` inside is asked chunk by chunk."""
+        """A tokenizer without `tokenizers` inside is called chunk by chunk."""
 
         class Slow:
             all_special_ids = model.tokenizer.all_special_ids
@@ -208,7 +208,7 @@ class TestSampling:
         return texts
 
     def best(self, model: LindaModel, count: int) -> list[str]:
-        """By their scores before the decoder reads on."""
+        """By their scores before the tokens behind the seams are scored."""
         pair = crossed(model, *PAIRS[0])
         _, search = searched(model, pair, mixture_of(model, *PAIRS[0], 0.5))
         return [crossover.text(*pair.texts) for crossover in search.best(0.5, count)]
@@ -233,7 +233,7 @@ class TestSampling:
         assert drawn == {*self.best(model, 3)}
 
     def test_top_p(self, model: LindaModel) -> None:
-        """All are about as likely at so high a temperature: a quarter of 48 is 12 of them."""
+        """At such a high temperature all are about equally likely: a quarter of 48 is 12."""
         some = {text for seed in range(20) for text in self.drawn(model, seed, n=20, top_p=0.25, temperature=1000.0)}
         count = len(self.drawn(model, n=48, temperature=1000.0))
         assert some == {*self.best(model, math.ceil(count / 4))}
@@ -341,7 +341,7 @@ class TestMix:
         assert text.count(".") == 8
         assert linda.mix(a, b, 1.0) == a
         assert linda.mix(a, b, 0.0) == b
-        # Each sentence is what it is by itself.
+        # Each sentence is the same as by itself.
         expected = [linda.mix(first, second, 0.5) for first, second in [PAIRS[0], PAIRS[2]] * 4]
         assert text == " ".join(expected)
 

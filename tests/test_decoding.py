@@ -1,4 +1,4 @@
-"""Decoding settings: what they refuse, and that `generate` obeys them and nothing else."""
+"""Decoding settings: checks, and that `generate` uses them and nothing else."""
 
 import pytest
 import torch
@@ -23,9 +23,9 @@ from linda.errors import LindaError
         ({"no_repeat_ngram": -2}, "no_repeat_ngram=-2"),
         ({"max_ratio": 0.0}, "max_ratio=0.0"),
         ({"max_extra": -1}, "max_extra=-1"),
-        ({"temperature": 0.7}, "temperature=0.7 acts only when sampling"),
-        ({"top_p": 0.9}, "top_p=0.9 acts only when sampling"),
-        ({"top_k": 40}, "top_k=40 acts only when sampling"),
+        ({"temperature": 0.7}, "temperature=0.7 applies only to sampling"),
+        ({"top_p": 0.9}, "top_p=0.9 applies only to sampling"),
+        ({"top_k": 40}, "top_k=40 applies only to sampling"),
     ],
 )
 def test_a_wrong_value_is_named_in_one_line(settings: dict, named: str) -> None:
@@ -107,5 +107,5 @@ def test_the_frame_is_read_from_the_model_whatever_its_family() -> None:
 
 def test_a_model_without_a_start_marker_is_refused_by_name() -> None:
     model = T5ForConditionalGeneration(T5Config(vocab_size=20, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2))
-    with pytest.raises(LindaError, match="the base model has no decoder_start_token_id"):
+    with pytest.raises(LindaError, match="the base model defines no decoder_start_token_id"):
         Frame.of(model)

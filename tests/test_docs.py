@@ -1,4 +1,4 @@
-"""What the documentation shows is run: every example works and prints what stands below it."""
+"""All examples in the documentation are run, and print what the documentation shows."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The model that the package carries does what the product promises, on sentences it has not been trained on."""
+"""The embedded model meets its requirements, on sentences that it was not trained on."""
 
 import subprocess
 import sys
@@ -87,7 +87,7 @@ def test_no_character_is_lost_in_the_tokenizer(linda: Interpolator, text: str) -
 
 
 def test_it_answers_without_hub_and_base(tmp_path: Path) -> None:
-    """A process of its own, with no cache to read from."""
+    """A separate process, without a cache."""
     command = [sys.executable, "-m", "linda", "interpolate", *PAIRS[0], "--alpha", "1"]
     environment = {"HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)

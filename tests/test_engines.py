@@ -1,4 +1,4 @@
-"""The torch engine against `transformers`' own generate, and what it promises beyond it."""
+"""The torch engine compared to `generate` of `transformers`, and its further guarantees."""
 
 import math
 
@@ -107,7 +107,7 @@ def build(family, ending: float = 8.0, seed: int = 0) -> PreTrainedModel:
 
 
 def rows(count: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """States (B, L̃, d) and mask (B, L̃) of several lengths; the padding holds noise that must not matter."""
+    """States (B, L̃, d) and mask (B, L̃) of several lengths; the padding contains noise that must have no effect."""
     generator = torch.Generator().manual_seed(seed)
     lengths = torch.randint(1, LONGEST, (count,), generator=generator)
     lengths[0] = LONGEST
@@ -155,7 +155,7 @@ def test_texts_are_those_of_generate(family, ending: float, settings: dict) -> N
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_texts_end_early_and_late(family) -> None:
-    """The comparison above is worth something only if texts both end by themselves and run into their limits."""
+    """The comparison above is meaningful only if some texts end by themselves and others at their limits."""
     decoding = Decoding()
     states, mask = rows(12)
     limits = [decoding.limit(length, None) for length in mask.sum(1).tolist()]
@@ -197,7 +197,7 @@ def test_a_row_does_not_depend_on_the_rest_of_its_batch(family, settings: dict) 
 
 
 def assert_rows_are_independent(decoder: Engine, decoding: Decoding) -> None:
-    """Alone or in a batch, in whatever order, a row becomes the same texts."""
+    """A row gives the same texts alone or in a batch, in any order."""
     states, mask = rows(9)
     seeds = list(range(100, 109))
     together = ids_of(decoder.decode(states, mask, decoding, seeds))
@@ -214,7 +214,7 @@ def ids_of(texts: list[list[Hypothesis]]) -> list[list[list[int]]]:
 
 
 def check_samples_follow_the_seed(decoder: Engine) -> None:
-    """Whatever the engine: the same seed draws the same, however many are asked for; another seed draws others."""
+    """For any engine: a seed always draws the same texts, whatever n; another seed draws others."""
     states, mask = rows(3)
     one, three = (decoder.decode(states, mask, Decoding(sample=True, n=n), [1, 2, 3]) for n in (1, 3))
     assert ids_of(one) == [row[:1] for row in ids_of(three)]
@@ -236,7 +236,7 @@ def check_prior(decoder: Engine) -> None:
         constant = decoder.decode(states, mask, decoding, list(range(6)), prior=torch.full(mask.shape, -3.0))
         assert ids_of(constant) == ids_of(plain)
 
-    lengths = Decoding(max_ratio=0.001, max_extra=11)  # the same limit whatever the number of states
+    lengths = Decoding(max_ratio=0.001, max_extra=11)  # a limit that does not depend on the number of states
     half = mask * (torch.arange(LONGEST) < 3)
     hidden = decoder.decode(states, mask, lengths, [0] * 6, prior=attention_bias(half))
     assert ids_of(hidden) == ids_of(decoder.decode(states, half, lengths, [0] * 6))
@@ -291,7 +291,7 @@ def test_every_end_marker_ends_a_text() -> None:
 
 
 def test_rows_leave_the_batch_when_they_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step costs only the rows still open, and the first one a single path per row."""
+    """Each step computes only the open rows, and the first step a single path per row."""
     sizes: list[tuple[int, int]] = []
     step = paths.TorchPaths.step
 
@@ -353,12 +353,12 @@ def test_a_batch_too_large_for_the_device_is_halved(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_unknown_engine_is_named_with_the_known_ones() -> None:
-    with pytest.raises(LindaError, match="'warp' is not known: take one of auto, int8, torch"):
+    with pytest.raises(LindaError, match="unknown engine 'warp': choose one of auto, int8, torch"):
         choose("warp", {}, torch.device("cpu"))
 
 
 class TestChoice:
-    """Which engine "auto" is, and what is told where one that was asked for cannot run."""
+    """Which engine "auto" selects, and the error if a requested engine cannot run."""
 
     def test_auto_is_the_fast_engine_where_it_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Int8Engine, "why_not", staticmethod(lambda base, device: None))
@@ -366,15 +366,15 @@ class TestChoice:
         assert choose("torch", {}, torch.device("cpu")) == "torch"
 
     def test_auto_is_torch_where_it_does_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Int8Engine, "why_not", staticmethod(lambda base, device: "the moon is full"))
+        monkeypatch.setattr(Int8Engine, "why_not", staticmethod(lambda base, device: "it lacks a feature"))
         assert choose("auto", {}, torch.device("cpu")) == "torch"
-        with pytest.raises(LindaError, match=r"int8 cannot run here: the moon is full; .*--engine torch"):
+        with pytest.raises(LindaError, match=r"the int8 engine cannot run here: it lacks a feature; .*--engine torch"):
             choose("int8", {}, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_states_are_those_of_the_models_own_encoder(family) -> None:
-    model = build(family).train()  # an engine drops nothing out, whatever the model is about
+    model = build(family).train()  # engines do not use dropout, even if the model is in training mode
     ids = torch.randint(3, VOCABULARY, (3, 7), generator=torch.Generator().manual_seed(0))
     mask = (torch.arange(7) < torch.tensor([[7], [3], [1]])).long()
     states = engine(model).encode(ids, mask)
@@ -387,7 +387,7 @@ def test_states_are_those_of_the_models_own_encoder(family) -> None:
 def test_a_model_that_attends_in_its_own_way_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     model = build(marian)
     monkeypatch.setattr(type(model), "_can_set_attn_implementation", classmethod(lambda cls: False))
-    with pytest.raises(LindaError, match="MarianMTModel computes attention in its own way"):
+    with pytest.raises(LindaError, match="MarianMTModel has its own attention implementation"):
         engine(model)
 
 

@@ -1,4 +1,4 @@
-"""The examples run as they stand, on small data."""
+"""The examples run unchanged, on small data."""
 
 import runpy
 import sys

@@ -41,7 +41,7 @@ def test_one_class_is_allowed_and_told() -> None:
         (GOOD, {"text": "txt"}, "no column 'txt'; the data has 'text', 'label', 'id'"),
         (GOOD, {"label": "text"}, "different columns"),
         ({**GOOD, "text": ["a cat", 5]}, {}, "row 1: 'text' is 5, not a text"),
-        ({**GOOD, "text": ["a cat", "\ud800"]}, {}, "row 1: 'text' holds half a character"),
+        ({**GOOD, "text": ["a cat", "\ud800"]}, {}, "row 1: 'text' contains a lone surrogate"),
         ({**GOOD, "label": [0, None]}, {}, "row 1: the label is missing"),
         ({**GOOD, "alpha": [1, 2]}, {}, "'alpha'.*rename"),
         ({**GOOD, "text": ["a cat"]}, {}, "differ in length: text 1, label 2"),

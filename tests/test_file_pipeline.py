@@ -1,4 +1,4 @@
-"""From file to file: the same bytes whatever the batches, and nothing half-done under the output's name."""
+"""From file to file: the same bytes for any batch size, and no incomplete file under the output's name."""
 
 import errno
 import json
@@ -172,7 +172,7 @@ def test_a_run_that_dies_goes_on_to_the_same_file(
             run(source, tmp_path / "out.parquet", per_row=2, batch_size=10)
         with pytest.raises(LindaError, match="has seed 0, this one 1"):
             run(source, tmp_path / "out.parquet", per_row=2, seed=1, resume=True)
-    # How it works may change, what it makes may not.
+    # Settings that do not affect the rows may change.
     found = run(source, tmp_path / "out.parquet", per_row=2, batch_size=7, resume=True)
     assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     assert found.tally == expected.tally

@@ -1,4 +1,4 @@
-"""`Engine.read` against the logits of `transformers`, and against what the same engine writes."""
+"""`Engine.read` compared to the logits of `transformers`, and to the scores of texts that the same engine writes."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from test_engines import FAMILIES, LONGEST, VOCABULARY, build, marian, mbart, pe
 from test_int8_engine import gentle, int8
 
 ALL = [*FAMILIES, pegasus]
-KNOWN = [family for family in ALL if family is not t5]  # to the 8-bit engine
+KNOWN = [family for family in ALL if family is not t5]  # families that the 8-bit engine supports
 Sequences = list[list[list[int]]]
 
 
@@ -78,7 +78,7 @@ def test_the_8_bit_engine_reads_nearly_the_same(family) -> None:
 @pytest.mark.parametrize("family", ALL)
 @pytest.mark.parametrize("make", [TorchEngine, int8])
 def test_a_row_does_not_depend_on_the_rest_of_its_batch(family, make) -> None:
-    """To the last bit: alone or together, and whatever number and length the sequences of the others have."""
+    """Identical to the last bit, alone or together with sequences of any number and length."""
     if make is int8 and family not in KNOWN:
         pytest.skip("a family that the 8-bit engine does not know")
     model = build(family)
@@ -94,7 +94,7 @@ def test_a_row_does_not_depend_on_the_rest_of_its_batch(family, make) -> None:
             states[one, :length], mask[one, :length], sequences[one], wanted[one], prior[one, :length]
         ).log_p
         assert all(x.equal(y) for x, y in zip(found, alone[0], strict=True))
-        if make is int8:  # torch sums a longer batch of sequences in another order
+        if make is int8:  # torch sums a longer batch of sequences in a different order
             for sequence, expected in zip(sequences[row], found, strict=True):
                 [[single]] = engine.read(states[one], mask[one], [[sequence]], wanted[one], prior[one]).log_p
                 assert single.equal(expected)
@@ -120,7 +120,7 @@ def test_what_was_written_is_read_as_likely_as_it_was(family, make, settings: di
         one = slice(row, row + 1)
         [[read]] = engine.read(states[one], mask[one], [[written[:-1]]], [list(range(VOCABULARY))], prior[one]).log_p
         total = read[range(len(written)), written].sum().item()
-        # In 8 bits a text is not written and read by the same sums, and rounding makes the last bit visible.
+        # In 8 bits, writing and scoring use different sums, and rounding amplifies the last bit.
         assert total == pytest.approx(text.score * len(text.ids), abs=1e-3 if make is TorchEngine else 0.02)
         checked += 1
     assert checked > 2

@@ -1,4 +1,4 @@
-"""Gates stop copies, runaways and drifted texts, and let honest mixtures pass."""
+"""Gates reject copies, runaways and drifted texts, and accept good mixtures."""
 
 import pytest
 
@@ -79,4 +79,4 @@ def test_what_was_seen_is_known_again_whatever_its_case_and_spaces() -> None:
     assert ("a red cat",) not in seen
     seen.add(("a red cat",))
     assert ("a red cat",) in seen
-    assert ("a red", "cat") not in seen  # a pair is another thing
+    assert ("a red", "cat") not in seen  # a pair is different

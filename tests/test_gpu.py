@@ -1,4 +1,4 @@
-"""What a GPU is given, as far as a CPU can tell."""
+"""Settings for GPUs, tested as far as possible on a CPU."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ class TestPrecision:
 
     def test_what_is_asked_for(self) -> None:
         assert find_precision("bf16", torch.device("cpu")) == torch.bfloat16
-        with pytest.raises(LindaError, match="'4' is not known: take one of auto, 32, bf16, fp16"):
+        with pytest.raises(LindaError, match="unknown precision '4': choose one of auto, 32, bf16, fp16"):
             find_precision("4", torch.device("cpu"))
 
     @pytest.mark.parametrize("precision", ["bf16", "fp16"])
@@ -38,7 +38,7 @@ class TestPrecision:
         assert linda.mix([a, b], [b, a], [0.0, 1.0]) == [b, b]
 
     def test_8_bits_are_no_half_precision(self, tiny_model_folder: Path) -> None:
-        with pytest.raises(LindaError, match="precision='bf16' is for the engine torch"):
+        with pytest.raises(LindaError, match="precision='bf16' applies to the torch engine"):
             Interpolator.from_pretrained(tiny_model_folder, engine="int8", precision="bf16")
 
 

@@ -19,7 +19,7 @@ ENTRY_POINTS = {"__init__", "__main__"}
 
 
 def imported(path: Path) -> Iterator[list[str]]:
-    """The names of linda that a file imports anywhere, in parts: at its top, inside functions, for types alone."""
+    """The modules of linda that a file imports anywhere, split at dots: at the top, in functions, for types."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom):

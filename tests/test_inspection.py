@@ -22,7 +22,7 @@ PAIRS = [
 
 
 class WordCutter:
-    """Stands in for an interpolator: the first words of a, then the last of b, in proportion to the ratio mixed."""
+    """A fake interpolator: the first words of a, then the last of b, in proportion to the ratio."""
 
     def __init__(self, model):
         self.config = model.config
@@ -62,7 +62,7 @@ def test_path_by_hand(tiny_model):
     assert point.share_of_a == pytest.approx(0.75)
     assert point.aim == pytest.approx((0 + 0.5) / 2)
     assert point.words_found == 1.0
-    assert point.content_of_both == 0.5  # the copy has words of a alone
+    assert point.content_of_both == 0.5  # the copy has only words of a
     assert point.faithfulness == 0.5
     assert point.new == 0.5  # "red old" copies a
     assert point.sentence_ends == 0.5

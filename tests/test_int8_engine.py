@@ -1,4 +1,4 @@
-"""The 8-bit engine against the exact one, and what it promises by itself."""
+"""The 8-bit engine compared to the exact one, and its own guarantees."""
 
 import os
 import subprocess
@@ -70,7 +70,7 @@ def paths_of(engine: Int8Engine, states: torch.Tensor, mask: torch.Tensor) -> In
 
 
 def gentle(family, **settings: float) -> PreTrainedModel:
-    """Weights so small that 8 bits of them change no choice of a token, but for ties."""
+    """Weights so small that 8-bit rounding changes no choice of a token, except for ties."""
     model = build(family, **settings)
     with torch.no_grad():
         for name, weight in model.named_parameters():
@@ -110,7 +110,7 @@ def test_a_linear_layer_is_the_integer_product_times_both_scales(
     products = (activations.numbers.double() - 128) @ matrix.numbers.double().T
     expected = products * activations.scales * matrix.scales + bias
     assert torch.allclose(Linear.of(weight, bias, product)(activations).double(), expected, rtol=1e-5, atol=1e-5)
-    # Each number is off by a uniform error of a scale's width at most, so the sum by its root mean square.
+    # The error of each number is uniform within one scale, so that of the sum is its root mean square.
     exact = x @ weight.T + bias
     error = activations.scales * weight.norm(dim=1) + matrix.scales * x.norm(dim=1, keepdim=True)
     assert ((expected - exact).abs() < 5 * error / 12**0.5).all()
@@ -191,7 +191,7 @@ class TestChoiceOfProduct:
         self.check_floats()
 
     def check_floats(self) -> None:
-        """They are chosen, and write what 8-bit integers write, where these are exact."""
+        """They are selected, and give the same texts as 8-bit integers where these are exact."""
         model = build(bart, ending=5.0)
         assert find_product() is FloatProduct
         assert choose("auto", base_of(model), CPU) == "int8"
@@ -237,7 +237,7 @@ def test_states_are_those_of_the_model_within_8_bits(family) -> None:
 
 
 def test_states_do_not_depend_on_the_rows_beside_them() -> None:
-    """To the last bit, which 8-bit rounding makes visible: short texts beside long ones, and alone."""
+    """Identical to the last bit, which 8-bit rounding amplifies: short texts next to long ones, and alone."""
     engine = int8(gentle(bart))
     texts = [torch.randint(3, 50, (length,)) for length in (3, 7, 12, 15, 16, 24)]
     together = engine.encode(*padded(texts, 1))
@@ -281,10 +281,10 @@ def test_a_row_does_not_depend_on_the_rest_of_its_batch(family, settings: dict) 
 
 @pytest.mark.parametrize("family", KNOWN)
 def test_a_path_remembers_what_it_has_written_and_nothing_else(family, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever beams and rows have been through, the next logits are those of the texts written anew.
+    """After any sequence of beams and rows, the next logits are those of the same texts computed from the start.
 
-    Attention is summed in 64 bits: places lie in another order in a text written anew, and the last bit of a 32-bit
-    sum can decide how a number is rounded to 8 bits.
+    Attention is summed in 64 bits: the order of slots differs from that of a text computed from the start, and the last
+    bit of a 32-bit sum can change how a number is rounded to 8 bits.
     """
     monkeypatch.setattr(bart_family, "attend", lambda *tensors: attend(*(x.double() for x in tensors)).float())
     engine = int8(build(family))
@@ -327,14 +327,14 @@ def test_samples_follow_the_seed_and_not_the_number_asked_for() -> None:
 def test_it_says_what_it_cannot_run() -> None:
     base = base_of(build(bart))
     assert Int8Engine.why_not(base, CPU) is None
-    assert "family 't5'" in str(Int8Engine.why_not(build(t5).config.to_dict(), CPU))
+    assert "the model family is 't5'" in str(Int8Engine.why_not(build(t5).config.to_dict(), CPU))
     assert "'tanh'" in str(Int8Engine.why_not(base | {"activation_function": "tanh"}, CPU))
     assert "not on cuda" in str(Int8Engine.why_not(base, torch.device("cuda")))
 
 
 def test_a_base_without_an_end_marker_is_refused() -> None:
     model = build(mbart)
-    with pytest.raises(LindaError, match="has no eos_token_id"):
+    with pytest.raises(LindaError, match="the base model defines no eos_token_id"):
         Int8Engine(base_of(model) | {"eos_token_id": None}, {f"seq2seq.{n}": t for n, t in model.state_dict().items()})
 
 

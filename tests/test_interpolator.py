@@ -1,4 +1,4 @@
-"""Texts in, texts out: what is written depends on the row and the model alone, and nothing is computed twice."""
+"""Texts in, texts out: the output depends only on the row and the model, and nothing is computed twice."""
 
 import itertools
 import random
@@ -66,7 +66,7 @@ def test_each_distinct_text_is_encoded_once(copier: Interpolator, monkeypatch: p
     monkeypatch.setattr(copier.engine, "encode", counting)
     ladder = [step / 10 for step in range(11)]
     rows = list(itertools.product(A, B, ladder))
-    # Chunks of one row each: what the first ones encoded is still known to the last.
+    # Chunks of one row each: states of the first chunks are still cached for the last.
     copier.mix(*(list(column) for column in zip(*rows, strict=True)), batch_tokens=1)
     assert sorted(map(tuple, encoded)) == sorted(copier.tokens.ids(text) for text in A + B)
 
@@ -80,7 +80,7 @@ def test_what_is_remembered_is_bounded(copier: Interpolator, monkeypatch: pytest
         assert sum(map(len, encoded._states)) <= 30
     assert texts[-1] in encoded._states
     assert texts[0] not in encoded._states
-    assert set(encoded(texts)) == set(texts)  # more than is remembered may be asked for at once
+    assert set(encoded(texts)) == set(texts)  # one request may exceed the size of the cache
 
 
 def test_padding_does_not_show_in_states(linda: Interpolator, tiny_model: LindaModel) -> None:
@@ -111,10 +111,10 @@ def test_no_global_random_state_is_touched(linda: Interpolator) -> None:
 
 def test_seeds(linda: Interpolator) -> None:
     drawn = linda.mix([A[0]] * 3, [B[0]] * 3, 0.5, sample=True)
-    assert len(set(drawn)) == 3  # equal rows are drawn apart
+    assert len(set(drawn)) == 3  # equal rows are sampled independently
     assert linda.mix([A[0]] * 2, [B[0]] * 2, 0.5, sample=True) == drawn[:2]
     assert linda.mix([A[0]] * 3, [B[0]] * 3, 0.5, sample=True, seed=1) != drawn
-    assert linda.mix(A, B, 0.5, seed=1) == linda.mix(A, B, 0.5, seed=2)  # beam search draws nothing
+    assert linda.mix(A, B, 0.5, seed=1) == linda.mix(A, B, 0.5, seed=2)  # beam search does not sample
 
 
 def test_calibration_is_exact_at_the_ends_and_off_when_raw(copier: Interpolator, monkeypatch) -> None:
@@ -205,7 +205,7 @@ def test_progress_bar_only_when_asked_for(copier: Interpolator, capfd: pytest.Ca
     copier.mix(A, B, 0.5, progress=True)
     bar = capfd.readouterr().err
     assert "4/4" in bar
-    assert bar.lstrip("\r").startswith("read-back:")  # which engine is at work
+    assert bar.lstrip("\r").startswith("read-back:")  # the name of the engine
 
 
 def test_nothing_gives_nothing(linda: Interpolator) -> None:
@@ -231,7 +231,7 @@ NAN = float("nan")
         (["a", "a"], ["b", "b"], [0.5], "2 texts b and 1 ratios"),
         (["a", "a"], ["b", 3], 0.5, "text b of pair 2 is 3, not a text"),
         (["a", "a"], ["b", "b"], [0.5, -0.1], "alpha of pair 2 is -0.1"),
-        (["a", "a\ud800"], ["b", "b"], 0.5, "text a of pair 2 holds half a character at position 2"),
+        (["a", "a\ud800"], ["b", "b"], 0.5, "text a of pair 2 contains a lone surrogate at position 2"),
     ],
 )
 def test_bad_input_is_named(copier: Interpolator, a, b, alpha, message: str) -> None:
@@ -244,7 +244,7 @@ def test_bad_input_is_named(copier: Interpolator, a, b, alpha, message: str) -> 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"beam": 3}, "no decoding setting 'beam'; known are beams"),
+        ({"beam": 3}, "no decoding setting 'beam'; choose from beams"),
         ({"beams": 0}, "beams=0"),
         ({"seed": -1}, "seed is -1"),
         ({"batch_tokens": 0}, "batch_tokens=0"),

@@ -1,4 +1,4 @@
-"""The journal of a block holds what is finished."""
+"""The journal of a block contains its finished chunks."""
 
 from collections import Counter
 from pathlib import Path

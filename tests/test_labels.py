@@ -1,4 +1,4 @@
-"""Labels are distributions over the sorted label set, read from data and made for new rows."""
+"""Labels are distributions over the sorted label set, read from data and computed for new rows."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def test_sharpening_follows_its_formula() -> None:
 
 def test_sharpening_ends_in_the_hard_label() -> None:
     assert sharpened(Y[:1], 1e-6).tolist() == [[1.0, 0.0, 0.0]]
-    assert sharpened(Y[1:2], 1e-300).tolist() == [[0.5, 0.5, 0.0]]  # two equals stay equal, nothing underflows
+    assert sharpened(Y[1:2], 1e-300).tolist() == [[0.5, 0.5, 0.0]]  # equal values stay equal, without underflow
 
 
 @pytest.mark.parametrize("temperature", [0, -1, float("nan"), float("inf")])

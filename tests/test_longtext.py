@@ -1,4 +1,4 @@
-"""Long texts: sentences are found, paired by position and joined, and not a character is lost on the way."""
+"""Long texts: sentences are split, paired by position and joined, without losing a character."""
 
 import math
 import time
@@ -9,7 +9,7 @@ from linda.interpolation.longtext import Part, pair_sentences, split_sentences, 
 
 
 def count_words(text: str) -> int:
-    """A tokenizer of four characters a token, one token for the end."""
+    """A tokenizer with four characters per token, and an end token."""
     return 1 + sum(math.ceil(len(word) / 4) for word in text.split())
 
 
@@ -47,7 +47,7 @@ def test_a_long_text_without_an_end_is_looked_at_little_by_little() -> None:
 
     text = "word " * 20_000
     assert "".join(split_to_window(text, counted, window=64)) == text
-    assert looked_at < 100 * len(text)  # and not as its square
+    assert looked_at < 100 * len(text)  # not quadratic
 
 
 @pytest.mark.parametrize(
@@ -125,4 +125,4 @@ def test_hostile_texts_cost_no_more_than_their_length(unit: str) -> None:
         split_sentences(text)
         return time.process_time() - started
 
-    assert seconds(400_000) < 20 * max(seconds(50_000), 0.005)  # by the square it would be 64 times
+    assert seconds(400_000) < 20 * max(seconds(50_000), 0.005)  # quadratic time would be 64 times as long

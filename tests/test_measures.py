@@ -66,7 +66,7 @@ def test_share_of_what_owes_nothing_is_a_half():
 
 
 def test_mean_share_weighs_pairs_by_what_they_show():
-    # The first output copies a; the second owes nothing to either. A mean of the ratios would be 0.75.
+    # The first output copies a; the second has no words of either. The mean of the shares would be 0.75.
     a, b = ["one two", "five six"], ["three four", "seven eight"]
     assert mean_share_of_first(["one two", "nine ten"], a, b) == 1.0
 
@@ -92,7 +92,7 @@ def test_word_origins_obey_inclusion_and_exclusion():
     [
         ("The cat ran.", True),
         ("the CAT in a PARK", True),
-        ("The cat sat.", False),  # of a alone
+        ("The cat sat.", False),  # only of a
         ("The cat sat in a house.", False),  # "in" and "a" are words of b, but function words
         ("All in all, on the whole.", False),
         ("", False),

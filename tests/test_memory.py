@@ -1,4 +1,4 @@
-"""Freed memory goes back to the system, where the C library can."""
+"""Freed memory is returned to the system, if the C library supports it."""
 
 import ctypes
 import platform
@@ -10,8 +10,8 @@ import pytest
 
 from linda.interpolation import memory
 
-# Blocks below the size that the C library maps by themselves, so that freeing them leaves a hole; the last one keeps
-# the end of the heap in use. What is printed: megabytes resident with the blocks, without them, and given back.
+# Blocks are smaller than those that the C library maps separately, so that freeing them leaves a hole; the last keeps
+# the end of the heap in use. Printed: megabytes resident with the blocks, without them, and after returning memory.
 _PROGRAM = """
 import resource
 from pathlib import Path
@@ -56,4 +56,4 @@ def test_without_such_a_library_nothing_is_called(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(ctypes, "CDLL", no_library)
     memory.give_back()
     memory.give_back()
-    assert asked == [None]  # and it is asked once
+    assert asked == [None]  # called once

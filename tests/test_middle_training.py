@@ -1,4 +1,4 @@
-"""Learning from middles: minibatches, and `linda train --middles` from end to end."""
+"""Training on middles: minibatches, and `linda train --middles` from end to end."""
 
 import dataclasses
 import gzip
@@ -98,7 +98,7 @@ class TestMinibatches:
     def test_rows_say_what_share_of_the_first_text_they_have(
         self, sampler: MiddleSampler, tiny_model: LindaModel, folder: Path
     ) -> None:
-        """Whichever text comes first, and with copies at the ends."""
+        """With either text first, and with copies at the ends."""
         stored = {
             (pair.a, pair.b): {row.alpha: row.candidates[0].target for row in pair.rows}
             for path in shard_files([str(folder)])
@@ -310,7 +310,7 @@ def test_pairs_and_middles_go_on_where_they_were(
 def test_an_interrupted_run_goes_on_as_if_never_stopped(
     settings: TrainingSettings, corpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: str
 ) -> None:
-    """To the last bit. Some weights learn from one kind of minibatch only, and have no moments before the first."""
+    """Identical to the last bit. Some weights are used by one kind of minibatch only, and have no moments before."""
     if beside != "middles alone":
         share = 0.5 if beside == "with a corpus" else 0.2
         settings = dataclasses.replace(settings, corpus=(corpus,), pair_share=share)

@@ -1,4 +1,4 @@
-"""Crossovers: the search against brute force, the ranking against reading every candidate in full."""
+"""Crossovers: the search compared to brute force, the ranking compared to scoring all candidates in full."""
 
 import itertools
 import json
@@ -90,9 +90,7 @@ class BruteForce:
             for runs in itertools.chain(one, two):
                 score = self.score(runs, a, b, tokens, alpha, wanted)
                 if score is not None:
-                    text = Crossover(runs, 0.0, 0.0).text(
-                        *cut(a, b)
-                    )  # several may be one text: the best of them counts
+                    text = Crossover(runs, 0.0, 0.0).text(*cut(a, b))  # several may give the same text: the best counts
                     found[text] = max(score, found.get(text, -math.inf))
         return found
 
@@ -207,7 +205,7 @@ def test_the_ranker_scores_as_if_it_had_read_every_candidate(language_model, tri
     candidates = []
     for a, b in pairs:
         *_, search = trigram_search(a, b, trigrams)
-        # With two seams the middle run is read in its own text's context, so only one seam is exact.
+        # With two seams, the middle run is scored in the context of its own text, so only one seam is exact.
         candidates.append(
             [(ratio, [c for c in search.best(ratio, 30) if len(c.runs) == 2][:6]) for ratio in (0.3, 0.6)]
         )
@@ -307,5 +305,5 @@ def test_a_share_may_follow_a_file(given, source):
 
 
 def test_a_share_must_be_above_zero():
-    with pytest.raises(LindaError, match="above 0"):
+    with pytest.raises(LindaError, match="must be a positive number"):
         Source.parse("a.txt=0")

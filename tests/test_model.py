@@ -1,4 +1,4 @@
-"""The equations of the paper, held against plain loops."""
+"""The equations of the paper, compared to plain loops."""
 
 import math
 import shutil
@@ -181,7 +181,7 @@ def test_the_loss_is_the_explicit_sum_of_token_log_probabilities(model: LindaMod
 
 class TestMirrored:
     def test_its_mean_is_that_of_the_papers_loss(self, model: LindaModel) -> None:
-        """∫ Eq. 5 dα = ∫ 2α·(mirrored loss at α) dα, over pairs both ways round."""
+        """∫ Eq. 5 dα = ∫ 2α·(mirrored loss at α) dα, over pairs in both orders."""
         ratios = [(i + 0.5) / 20 for i in range(20)]  # the midpoint rule, symmetric about ½
 
         def losses(a: list[str], b: list[str]) -> list[float]:
@@ -332,7 +332,7 @@ class TestFolder:
     def test_a_model_that_was_about_to_be_replaced_comes_back(self, model: LindaModel, tmp_path: Path) -> None:
         model.save_pretrained(tmp_path / "model")
         (tmp_path / "model").rename(tmp_path / ".model.linda-replaced")  # as a kill between two renames leaves it
-        (tmp_path / "model.old").mkdir()  # somebody else's
+        (tmp_path / "model.old").mkdir()  # not ours
         model.save_pretrained(tmp_path / "model")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.old"]
 
@@ -357,7 +357,7 @@ class TestFolder:
     def test_a_folder_that_is_no_linda_model(self, tmp_path: Path, tiny_base_folder: Path) -> None:
         with pytest.raises(LindaError, match="not a LINDA model"):
             LindaModel.from_pretrained(tmp_path)
-        with pytest.raises(LindaError, match="does not say model_type 'linda'"):
+        with pytest.raises(LindaError, match="has no model_type 'linda'"):
             LindaModel.from_pretrained(tiny_base_folder)
 
     def test_weights_of_another_model(self, tiny_model_folder: Path, model: LindaModel, tmp_path: Path) -> None:

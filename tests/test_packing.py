@@ -1,4 +1,4 @@
-"""Texts laid end to end have the states they have alone."""
+"""Texts packed end to end have the same states as alone."""
 
 from pathlib import Path
 

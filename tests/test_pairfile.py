@@ -84,7 +84,7 @@ def test_rows_come_before_the_file_is_read_to_its_end(tmp_path: Path) -> None:
         (
             "p.jsonl",
             '{"a": "x", "b": "\\ud800"}\n',
-            "p.jsonl, line 1: b holds half a character at position 1",
+            "p.jsonl, line 1: b contains a lone surrogate at position 1",
         ),
         ("p.csv", 'a,b\n"two\nlines",y\nx, \n', "p.csv, line 4: b is empty"),
         ("p.csv", "a,b,alpha\nx,y,1.01\n", "p.csv, line 2: alpha is 1.01; it must lie between 0"),

@@ -1,4 +1,4 @@
-"""The folder of a run keeps parts and manifest, and recognizes a run that is not its own."""
+"""The folder of a run stores parts and manifest, and detects files of other runs."""
 
 from collections import Counter
 from pathlib import Path
@@ -172,7 +172,7 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
     (tmp_path / "_work").mkdir()
     folder = RunFolder(tmp_path, is_output=True)
-    with pytest.raises(LindaError, match=r"not empty \(letter.txt\) and holds no run"):
+    with pytest.raises(LindaError, match=r"not empty \(letter.txt\) and contains no run"):
         folder.begin(RUN, resume=False, restart=True)
     folder.give_up()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["_work", "letter.txt"]

@@ -1,4 +1,4 @@
-"""New rows follow from the plan, their parents and the rows before them, however the work is cut up."""
+"""New rows depend on the plan, their parents and the rows before them, not on how the work is split."""
 
 from collections import Counter
 from dataclasses import replace
@@ -61,7 +61,7 @@ def test_a_row_has_the_text_label_and_record_of_its_plan() -> None:
 
 @pytest.mark.parametrize("chunk_size", [1, 5, 1000])
 def test_rows_do_not_depend_on_the_chunks(chunk_size: int) -> None:
-    """Few texts and many rows: duplicates abound, within chunks and between them."""
+    """Few texts and many rows give many duplicates, within chunks and between them."""
     examples = examples_of(TEXTS[:4])
     plan = make_plan(examples.labels.codes, per_row=30, ratio="0.3-0.7")
     expected = make(examples, plan, chunk_size=7)
@@ -123,7 +123,7 @@ def test_every_attempt_has_a_seed_of_its_own() -> None:
 
     Stubborn.sampling = Stubborn()  # type: ignore[assignment]
     Writer(Stubborn(), Gates(), retries=2)([TextRequest(("a", "b"), ("c", "d"), 0.5, 5)])
-    assert seeds[0] == 5  # the first text of a row can be had again from the output's plan_seed
+    assert seeds[0] == 5  # plan_seed in the output reproduces the first text of a row
     assert len(set(seeds)) == 6  # three attempts, two columns
 
 
@@ -131,7 +131,7 @@ def test_the_tally_tells_what_each_gate_did() -> None:
     examples = examples_of(TEXTS)
     plan = Plan.of([PlanRow(0, 1, 0.5, 1), PlanRow(0, 1, 0.05, 2), PlanRow(2, 3, 0.0, 3)])
     chunks = make(examples, plan, retries=0)
-    # The last row asks for its partner itself, which is no copy gate's business, but is there already.
+    # The last row requests its partner itself, which the copy gate allows, but it is a duplicate.
     assert total(chunks) == Tally(
         3, 1, Counter(copies=1, duplicates=1), Counter(copies=1, duplicates=1), Counter({0: 1})
     )
@@ -168,7 +168,7 @@ def test_each_label_mode() -> None:
         pytest.approx(0.16 / 0.52, abs=1e-6),
     ]
     assert labels_of(LabelRule("hard"), 0.6, [0, 1]) == [1.0, 0.0]
-    # round(0.6·6) = 4 of 6 words are the first text's, whatever the ratio asked for
+    # round(0.6·6) = 4 of 6 words are the first text's, whatever the requested ratio
     assert labels_of(LabelRule("measured"), 0.6, [0, 1]) == [
         pytest.approx(4 / 6, abs=1e-6),
         pytest.approx(2 / 6, abs=1e-6),

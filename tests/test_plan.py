@@ -1,4 +1,4 @@
-"""A plan depends on labels, options and seed alone, and says who meets whom."""
+"""A plan depends only on labels, options and seed, and determines which rows are mixed."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pytest
 from linda.augmentation.plan import PARTNERS, Plan, PlanRow, Ratio, make_plan
 from linda.errors import LindaError
 
-CODES = np.array([0, 0, 0, 1, 1, 2, -1])  # row 5 is alone in its class, row 6 is left out
+CODES = np.array([0, 0, 0, 1, 1, 2, -1])  # row 5 is the only row of its class, row 6 is skipped
 
 
 def test_the_same_seed_gives_the_same_plan_and_another_seed_another() -> None:
@@ -67,7 +67,7 @@ def test_any_partner_is_as_likely_as_any_other() -> None:
 def test_partners_of_the_same_label() -> None:
     assert set(partners_of(0, "same")) == {1, 2}
     assert set(partners_of(3, "same")) == {4}
-    assert 5 not in make_plan(CODES, partners="same").row  # it has none
+    assert 5 not in make_plan(CODES, partners="same").row  # it has no partner
 
 
 def test_partners_of_a_different_label() -> None:
@@ -79,7 +79,7 @@ def test_stratified_partners_come_from_every_class_alike() -> None:
     shares = partners_of(0, "stratified")
     assert shares[5] == pytest.approx(1 / 3, abs=0.03)
     assert shares[3] + shares[4] == pytest.approx(1 / 3, abs=0.03)
-    lonely = partners_of(5, "stratified")  # its own class has nobody else
+    lonely = partners_of(5, "stratified")  # its class has no other row
     assert 5 not in lonely
     assert lonely[3] + lonely[4] == pytest.approx(1 / 2, abs=0.03)
 
@@ -122,7 +122,9 @@ def test_a_bad_ratio_is_refused_with_the_ways_out(text: str) -> None:
 def test_a_single_row_is_its_own_partner_where_nothing_is_mixed() -> None:
     plan = make_plan(np.array([-1, 0]), per_row=2, partners=None)
     assert plan.row.tolist() == plan.partner.tolist() == [1, 1]
-    assert make_plan(CODES, partners=None) == make_plan(CODES)  # of several, one is drawn: all methods have one plan
+    assert make_plan(CODES, partners=None) == make_plan(
+        CODES
+    )  # partners are drawn anyway: all methods have the same plan
 
 
 @pytest.mark.parametrize(

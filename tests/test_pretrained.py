@@ -1,4 +1,4 @@
-"""What kind of model a folder holds, and one message where it cannot be loaded."""
+"""The kind of model in a folder, and the message if it cannot be loaded."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Protected words of the parents are in every new text, and EDA does not touch them."""
+"""Protected words of the parents are in every new text, and EDA does not change them."""
 
 import re
 from pathlib import Path

@@ -73,7 +73,7 @@ def test_a_driver_that_dies_loses_nothing(cluster: RayCluster, source: Path, tmp
 
 
 def test_the_actor_is_a_function_of_ray_data(cluster: RayCluster, source: Path, tmp_path: Path) -> None:
-    """In a process of its own, since a process can be connected to one cluster only."""
+    """In a separate process, since a process can be connected to only one cluster."""
     script = f"""
 import ray, ray.data
 from linda import Augmenter, augment_file

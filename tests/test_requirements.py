@@ -1,4 +1,4 @@
-"""The lowest versions that are promised are those that the tests run with."""
+"""The minimum versions are those that the tests run with."""
 
 import re
 import tomllib

@@ -162,7 +162,7 @@ def test_bad_input_is_told(data: Any, settings: dict[str, Any], message: str) ->
         sampler(**settings).fit_resample(data, LABELS)
 
 
-# --- as an estimator ------------------------------------------------------------------------------------------
+# --- estimator checks ------------------------------------------------------------------------------------------
 
 
 def test_parameters_can_be_read_set_and_cloned() -> None:

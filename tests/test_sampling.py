@@ -1,4 +1,4 @@
-"""Samples: each row's own, and of the model's distribution."""
+"""Sampling: independent for each row, and from the model's distribution."""
 
 from collections import Counter
 
@@ -45,7 +45,7 @@ def test_top_k_and_top_p_keep_the_likeliest_tokens_only() -> None:
     by_chance = first_probabilities(model, temperature=5.0).sort(descending=True)
     likeliest = by_chance.indices.tolist()
     assert set(first_tokens(model, 2000, temperature=5.0, top_k=4)) == set(likeliest[:4])
-    nucleus = int((by_chance.values.cumsum(0) < 0.5).sum()) + 1  # the smallest set that holds half of the mass
+    nucleus = int((by_chance.values.cumsum(0) < 0.5).sum()) + 1  # the smallest set with half of the mass
     assert set(first_tokens(model, 2000, temperature=5.0, top_p=0.5)) == set(likeliest[:nucleus])
     half_of_four = int((by_chance.values[:4].cumsum(0) < 0.5 * by_chance.values[:4].sum()).sum()) + 1
     assert set(first_tokens(model, 2000, temperature=5.0, top_k=4, top_p=0.5)) == set(likeliest[:half_of_four])

@@ -1,4 +1,4 @@
-"""Micro-batches: who shares one, who waits for whom, and what a caller's end or failure does to others."""
+"""Micro-batches: sharing, order, and the effect of a cancelled or failed caller on others."""
 
 import asyncio
 import threading

@@ -62,7 +62,7 @@ def test_a_folder_is_read_anew_while_a_run_adds_to_it(scored_interpolator: Score
         (folder / "cells" / "bad.json").write_text("{")
         broken = running.client.get("/v1/bench/0")
         assert broken.status_code == 422
-        assert "is no result of linda bench" in broken.json()["error"]
+        assert "is not a result of linda bench" in broken.json()["error"]
 
 
 def test_cells_that_are_none_are_422(server: Serving) -> None:

@@ -1,4 +1,4 @@
-"""What a request must pass: host, origin, token, size; and what every answer carries."""
+"""Checks of every request (host, origin, token, size), and headers of every response."""
 
 import json
 import socket
@@ -30,7 +30,7 @@ def port_of(server: Serving) -> str:
 def test_another_host_is_refused(server: Serving, host: str, path: str) -> None:
     answer = server.client.get(path, headers={"Host": host.format(port=port_of(server))})
     assert answer.status_code == 403
-    assert "this server answers to" in answer.json()["error"]
+    assert "this server accepts" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:{port}", "localhost:{port}", "LOCALHOST:{port}"])
@@ -140,7 +140,9 @@ def test_a_refused_upload_leaves_no_file(scored_interpolator: ScoredInterpolator
     ],
 )
 def test_no_other_file_is_served(server: Serving, path: str) -> None:
-    with socket.create_connection(("127.0.0.1", int(port_of(server)))) as connection:  # a client would mend the path
+    with socket.create_connection(
+        ("127.0.0.1", int(port_of(server)))
+    ) as connection:  # a client would normalize the path
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port_of(server)}\r\n\r\n".encode())
         assert b" 404 " in connection.recv(4096).splitlines()[0]
 

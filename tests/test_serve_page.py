@@ -30,7 +30,7 @@ if find_chromium() is None:
 
 from playwright.sync_api import expect
 
-expect.set_options(timeout=30_000)  # a busy machine is slow, not wrong
+expect.set_options(timeout=30_000)  # allow for a busy machine
 
 PATH_TEXTS = "#path-list button > span:nth-child(2)"
 
@@ -67,7 +67,7 @@ def page(browser: "Browser", server: Serving) -> Iterator["Page"]:
 
 
 def is_fault(message: "ConsoleMessage") -> bool:
-    """An error that is not an answer of the API: Chromium logs those too, and the page tells them in words."""
+    """An error other than an API response: Chromium logs those too, and the page displays them."""
     is_answer = message.text.startswith("Failed to load resource") and "/v1/" in message.location["url"]
     return message.type == "error" and not is_answer
 
@@ -192,7 +192,7 @@ def test_an_error_is_shown_in_words(page: "Page") -> None:
     page.goto("/")
     page.get_by_label("First text", exact=True).fill("x" * 2001)
     page.get_by_role("button", name="Write the path").click()
-    expect(page.locator("#path-status")).to_contain_text("2,001 characters; this server takes at most 2,000")
+    expect(page.locator("#path-status")).to_contain_text("2,001 characters; this server accepts at most 2,000")
 
 
 def test_by_keyboard_alone(page: "Page") -> None:
@@ -368,7 +368,7 @@ def test_the_page_asks_for_the_token(browser: "Browser", scored_interpolator: Sc
     with serving(scored_interpolator, token=token) as running:
         page = browser.new_page()
         page.goto(running.address)
-        page.get_by_label("This server asks for a token.").fill(token)
+        page.get_by_label("This server requires a token.").fill(token)
         page.get_by_role("button", name="Continue").click()
         expect(page.locator("#about")).to_contain_text("LINDA")
         write_path(page)

@@ -1,4 +1,4 @@
-"""`linda serve` as a process: how it starts, and how it ends."""
+"""`linda serve` as a process: start and shutdown."""
 
 import os
 import re

@@ -49,7 +49,7 @@ def test_an_upload_is_described(server: Serving) -> None:
         ("reviews.csv", b"text,label\n\xff,x\n", "reviews.csv, line 2: not UTF-8"),
         ("reviews.jsonl", "{", "reviews.jsonl, line 1 (row 0): not JSON"),
         ("reviews.parquet", "PAR1", "reviews.parquet is damaged, or not a Parquet file"),
-        ("reviews.doc", "x", "reviews.doc: the name does not tell the format"),
+        ("reviews.doc", "x", "reviews.doc: unknown file format"),
         ("reviews.csv.gz", b"\x1f\x8b", "reviews.csv.gz is compressed; unpack it first"),
     ],
 )

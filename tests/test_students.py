@@ -129,7 +129,7 @@ def test_a_pipeline_by_import_path() -> None:
     assert hard.predict_proba(TEXTS[:1]).tolist() == [[0, 1]]
     bayes = make_student("students_of_tests:bayes", StudentSettings()).fit(TEXTS, LABELS)
     assert bayes.predict_proba(TEXTS).argmax(axis=1).tolist() == [1, 0] * 4
-    with pytest.raises(LindaError, match=r"KNeighborsClassifier.fit takes no sample_weight"):
+    with pytest.raises(LindaError, match=r"KNeighborsClassifier.fit has no sample_weight"):
         hard.fit(TEXTS, np.full((8, 2), 0.5), classes=["neg", "pos"])
 
 

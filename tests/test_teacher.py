@@ -47,7 +47,9 @@ def test_a_transformers_folder_labels_new_texts(bert: Path, tmp_path: Path) -> N
     assert teacher.classes_ == ["r", "g"]
     said = teacher.predict_proba([row["text"] for row in rows])
     assert len(rows) > 4
-    for row, (red, green) in zip(rows, said, strict=True):  # the label set is sorted, the teacher's is not
+    for row, (red, green) in zip(
+        rows, said, strict=True
+    ):  # the classes of the data are sorted, those of the teacher are not
         assert row["label_probs"] == pytest.approx([green, red], abs=2e-6)
         assert row["label"] == ("g" if green > red else "r")
 

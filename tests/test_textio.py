@@ -1,4 +1,4 @@
-"""Text files: what is read is what was written, and what cannot be read is named with its line."""
+"""Text files survive a round trip, and errors name the line."""
 
 import gzip
 import io

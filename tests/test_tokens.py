@@ -64,7 +64,7 @@ def test_neither_the_file_nor_the_model_makes_it_cut_or_pad(tiny_model_folder: P
     (tmp_path / "tokenizer.json").write_text(json.dumps(stored), encoding="utf-8")
     model = LindaModel.from_pretrained(tiny_model_folder)
     expected = Tokens.of(model).ids(TEXTS[0])
-    model.tokenize([TEXTS[0], "<mask> " * 50], masked=True)  # leaves its settings behind in the tokenizer they share
+    model.tokenize([TEXTS[0], "<mask> " * 50], masked=True)  # changes the settings of the shared tokenizer
     assert Tokens.of(model).ids(TEXTS[0]) == Tokens.from_folder(tmp_path).ids(TEXTS[0]) == expected
     assert 3 < len(expected) < 64
 
@@ -76,7 +76,7 @@ def test_only_a_text_of_our_own_holds_the_mask(tiny_model: LindaModel) -> None:
 
 
 def test_a_tokenizer_that_only_transformers_knows(tiny_model: LindaModel) -> None:
-    """As Marian's own, of SentencePiece: it has no tokenizer of `tokenizers` inside."""
+    """Like Marian's SentencePiece tokenizer: it has no tokenizer of `tokenizers` inside."""
 
     class Slow:
         def __init__(self) -> None:

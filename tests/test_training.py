@@ -21,7 +21,7 @@ from linda.model.checkpoint import EMBEDDED
 from linda.training import PRESETS, TrainingSettings, learning_rate, loop, resumed_settings
 from linda.training.loop import _seed_of, start_model
 
-train = partial(loop.train, calibration=False)  # which has a test of its own, and takes as long as the rest
+train = partial(loop.train, calibration=False)  # tested separately, because it takes as long as the rest
 
 SENTENCES = [
     f"{who} {did} {where}"
@@ -91,7 +91,7 @@ def test_what_the_model_would_refuse_is_refused_before_the_first_step(wrong: dic
 
 
 def test_the_settings_of_an_earlier_run_are_read(tmp_path: Path) -> None:
-    """As `settings.json` was written before: one flat object."""
+    """The earlier format of `settings.json`: one flat object."""
     folder = tmp_path / "model.training"
     folder.mkdir()
     stored = {"corpus": ["wiki.txt"], "base": "my-base", "steps": 5, "noise": 0.002, "mirrored": True, "max_length": 64}
@@ -151,7 +151,7 @@ class TestTrain:
 
 class TestResume:
     def test_goes_on_as_if_never_stopped(self, settings: TrainingSettings, tmp_path: Path) -> None:
-        """Stopped after a checkpoint and begun again: the same losses, with dropout and noise, and the same weights."""
+        """Stopped after a checkpoint and resumed: the same losses, with dropout and noise, and the same weights."""
         whole = train(settings, tmp_path / "whole")
         folder = tmp_path / "parts"
         with pytest.raises(LindaError, match="stopped after step 5"):
@@ -171,7 +171,7 @@ class TestResume:
         run.kill()
         run.wait()
         train(resumed_settings(folder, None), folder, resume=True)
-        # Two processes may add up in another order: equal but for the last digits.
+        # Two processes may sum in a different order: equal except for the last digits.
         assert _losses(folder) == pytest.approx(_losses(tmp_path / "whole"), rel=1e-4)
 
     def test_may_go_on_for_longer(self, settings: TrainingSettings, tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ class TestResume:
         begun = tmp_path / "model.training"
         begun.mkdir()
         (begun / "settings.json").write_text("{}")
-        with pytest.raises(LindaError, match=r"holds an earlier run; remove the folder$"):
+        with pytest.raises(LindaError, match=r"contains an earlier run; remove the folder$"):
             train(settings, tmp_path / "model")
         with pytest.raises(LindaError, match="remove the folder and run without --resume"):
             train(settings, tmp_path / "model", resume=True)
@@ -244,7 +244,7 @@ def test_damaged_settings_of_a_run_are_named(content: str, tmp_path: Path) -> No
 
 def test_a_file_in_place_of_the_folder_of_a_run(settings: TrainingSettings, tmp_path: Path) -> None:
     (tmp_path / "model.training").write_text("mine")
-    with pytest.raises(LindaError, match="is no folder of a run"):
+    with pytest.raises(LindaError, match="is not the folder of a run"):
         train(settings, tmp_path / "model")
     assert (tmp_path / "model.training").read_text() == "mine"
 
@@ -266,7 +266,7 @@ def test_settings_that_make_no_sense_are_named_before_the_first_step(wrong: dict
 
 def test_nothing_but_a_model_is_replaced(settings: TrainingSettings, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(LindaError, match="is there and holds no LINDA model; give another folder"):
+    with pytest.raises(LindaError, match="already exists and does not contain a LINDA model; give another folder"):
         train(settings, tmp_path)
 
 
@@ -335,7 +335,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(settings: TrainingSettings, tmp_path
 
 
 def test_two_processes_train_one_model(settings: TrainingSettings, tmp_path: Path) -> None:
-    """The same command under torchrun: pairs are shared out, and the processes end as one model."""
+    """The same command under torchrun: pairs are divided, and the processes end with the same model."""
     output = tmp_path / "model"
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*launcher, "-m", "linda", "train", *_options(settings, output)]
@@ -367,7 +367,7 @@ def _wait_for(path: Path, run: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 120
     while not path.exists():
         if run.poll() is not None:
-            break  # it was quicker than we looked
+            break  # it finished before the check
         assert time.monotonic() < deadline, f"{path} never came"
         time.sleep(0.02)
 

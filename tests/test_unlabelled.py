@@ -1,4 +1,4 @@
-"""Labelled rows are mixed with unlabelled texts, and a teacher labels what comes of it."""
+"""Labelled rows are mixed with unlabelled texts, and a teacher labels the results."""
 
 import gzip
 import json
@@ -104,7 +104,7 @@ def test_files_of_every_kind(tmp_path: Path, name: str) -> None:
         ({"unlabelled": []}, "no unlabelled texts"),
         ({"unlabelled": ["fine", 5]}, "unlabelled: text 1 is 5, not a text"),
         ({"unlabelled": "nowhere.txt"}, "nowhere.txt"),
-        ({"unlabelled": "nowhere.doc"}, "does not tell the format"),
+        ({"unlabelled": "nowhere.doc"}, "unknown file format"),
     ],
 )
 def test_bad_input_is_told(settings: dict[str, Any], message: str) -> None:

@@ -1,4 +1,4 @@
-"""The verdict on outputs that are known to be good or degenerate, with a small language of its own.
+"""The verdict on outputs that are known to be good or degenerate, in a small artificial language.
 
 A sentence is a sequence of phrases of two words, such as "bip bot"; any phrase can follow any other. So a text is
 fluent if no phrase is broken. A trigram model of many such sentences judges that.
@@ -47,7 +47,7 @@ class TrigramJudge:
 
 
 class Writer:
-    """Stands in for an interpolator: writes by a function of (a, b, alpha, row)."""
+    """A fake interpolator that writes a function of (a, b, alpha, row)."""
 
     def __init__(self, model, write):
         self.config, self.tokens, self.write = model.config, Tokens.of(model), write

@@ -1,4 +1,4 @@
-"""Weights on disk: how much is lost, how much room they take, and what a bad file says."""
+"""Weights on disk: rounding errors, file sizes and error messages."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_in_8_bits_no_weight_is_off_by_more_than_half_its_rows_scale(tmp_path: P
     save_weights({"w": weight}, tmp_path / "w.safetensors", bits=8)
     error = (load_weights(tmp_path / "w.safetensors")["w"] - weight).abs().amax(dim=1)
     scale = weight.abs().amax(dim=1) / 127
-    assert (error <= 0.51 * scale + 1e-6).all()  # scales are 16-bit numbers: a hair more than a half
+    assert (error <= 0.51 * scale + 1e-6).all()  # scales are 16-bit numbers: slightly more than a half
     assert (error > 0).all()
 
 
@@ -115,7 +115,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
     save_weights({"w": matrix(4, 4)}, path, bits=8)
     before = path.read_bytes()
-    with pytest.raises(LindaError, match="w holds numbers"):
+    with pytest.raises(LindaError, match="w contains numbers that 16 bits cannot represent"):
         save_weights({"w": torch.full((4, 4), torch.nan)}, path, bits=8)
     assert path.read_bytes() == before
 
@@ -131,7 +131,7 @@ def test_a_truncated_file_is_named(tmp_path: Path, size: int) -> None:
 
 def test_a_foreign_file_is_named(tmp_path: Path) -> None:
     save_file({"w": matrix(2, 2)}, tmp_path / "foreign.safetensors")
-    with pytest.raises(LindaError, match=r"foreign\.safetensors holds no weights that LINDA has written"):
+    with pytest.raises(LindaError, match=r"foreign\.safetensors does not contain weights written by LINDA"):
         load_weights(tmp_path / "foreign.safetensors")
     shapes = ([1], [1_000_000, 1_000_000], [-2, -2])
     tables = [json.dumps({"shared": {}, "sinusoids": {"a": shape}}) for shape in shapes]
@@ -150,5 +150,5 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_other_bits_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(LindaError, match="not 4"):
+    with pytest.raises(LindaError, match="bits=4 is not valid"):
         save_weights({}, tmp_path / "w.safetensors", bits=4)

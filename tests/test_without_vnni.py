@@ -1,4 +1,4 @@
-"""A machine with VNNI also tests what others compute with: in a process that is kept from using it."""
+"""On a machine with VNNI, test the other products in a process that cannot use it."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Models of some thousand random weights, whole in their folders."""
+"""Models with some thousand random weights, in folders."""
 
 import io
 import itertools
@@ -57,7 +57,7 @@ def save_tiny_base(folder: Path) -> Path:
 
 
 def save_tiny_marian(folder: Path) -> Path:
-    """OPUS-MT in small: a joint vocabulary in which the English pieces are strewn among others."""
+    """A small OPUS-MT: a joint vocabulary in which the English tokens are spread among others."""
     from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
     from transformers import MarianConfig, MarianMTModel
 

@@ -1,4 +1,4 @@
-"""LINDA writes the text between two texts, and makes small labelled data sets bigger with it."""
+"""LINDA writes the text between two texts, to augment small labelled data sets."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Public names and the rooms they live in. They are imported when first used: `import linda` and
-# `linda --help` must not wait for torch.
-_ROOMS = {
+# Public names and their modules. They are imported on first use, so that `import linda` and `linda --help` do not wait
+# for torch.
+_MODULES = {
     "Augmenter": "linda.augmentation",
     "Interpolator": "linda.interpolation",
     "LindaConfig": "linda.config",
@@ -32,12 +32,12 @@ _ROOMS = {
     "soft_cross_entropy": "linda.classifier.losses",
 }
 
-__all__ = ["LindaError", "__version__", *_ROOMS]
+__all__ = ["LindaError", "__version__", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return getattr(import_module(_ROOMS[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'linda' has no attribute {name!r}")
 
 

@@ -1,4 +1,4 @@
-"""The settings that belong to a model and travel with it in `config.json`."""
+"""The settings of a model, stored with it in `config.json`."""
 
 from __future__ import annotations
 
@@ -19,19 +19,33 @@ MIXINGS = ("states", "attention")
 
 @dataclass
 class LindaConfig:
-    """Defaults are the paper's (§4)."""
+    """Settings of a model. The defaults are those of the paper (§4).
 
-    base: dict[str, Any]  # the configuration of the encoder-decoder, as `transformers` writes it
-    mixing: str = "states"  # how two texts are mixed: by adding states (Eq. 4), or by attention
+    Attributes:
+        base: configuration of the encoder-decoder, as `transformers` writes it.
+        mixing: how two texts are mixed: `states` are added (Eq. 4), or `attention` is divided between both texts.
+        mask_token: the token that masked words are replaced by.
+        mask_probability: of each whitespace-separated word, drawn again every time a sentence is seen.
+        norm_penalty: λ of Eq. 6.
+        noise: standard deviation of the Gaussian noise on every state, in training only.
+        middle_noise: additional noise at α = ½, relative to the norm of the state; none at the ends. 0 in the paper.
+        mirrored: each text of a pair is the only target of its own mixture. False in the paper.
+        softmax_sample: number of tokens, besides those of the minibatch, that the softmax is estimated from in
+            training; 0 for all.
+        max_length: window in tokens; longer texts are mixed sentence by sentence.
+        calibration: map from the requested ratio to the ratio that is mixed, as knots (requested, mixed).
+    """
+
+    base: dict[str, Any]
+    mixing: str = "states"
     mask_token: str = "<mask>"
-    mask_probability: float = 0.1  # of each whitespace word, drawn afresh every time a sentence is seen
-    norm_penalty: float = 0.001  # λ of Eq. 6
-    noise: float = 0.001  # standard deviation of the noise on every state, in training
-    middle_noise: float = 0.0  # more of it at α = ½, as a share of the state's norm; none at the ends; 0 in the paper
-    mirrored: bool = False  # each text of a pair is the only target of a mixture of its own; not so in the paper
-    softmax_sample: int = 0  # pieces, beside the minibatch's own, that training's softmax is estimated from; 0: all
-    max_length: int = 128  # the window in tokens; longer texts are mixed sentence by sentence
-    # The map from the ratio asked for to the ratio mixed, as knots (asked, mixed); this one changes nothing.
+    mask_probability: float = 0.1
+    norm_penalty: float = 0.001
+    noise: float = 0.001
+    middle_noise: float = 0.0
+    mirrored: bool = False
+    softmax_sample: int = 0
+    max_length: int = 128
     calibration: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, 0.0), (1.0, 1.0)])
 
     def __post_init__(self) -> None:
@@ -51,29 +65,31 @@ class LindaConfig:
 
     @property
     def window(self) -> int:
-        """The most tokens that are read at once: the base may have fewer positions than `max_length`."""
+        """Maximum number of tokens of a text: the base may have fewer positions than `max_length`."""
         positions = self.base.get("max_position_embeddings")
         return self.max_length if positions is None else min(self.max_length, positions)
 
     def to_json(self) -> str:
+        """Format the settings as JSON."""
         return json.dumps({"model_type": "linda", **asdict(self)}, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, path: Path) -> LindaConfig:
+        """Read and check the settings in a `config.json`."""
         try:
             stored = read_json_object(path)
         except LindaError as error:
             raise LindaError(f"{path.parent} is not a LINDA model: {error}") from error
         if stored.pop("model_type", None) != "linda":
             raise LindaError(
-                f"{path.parent} is not a LINDA model: its config.json does not say model_type 'linda' "
-                "(start one from any encoder-decoder with `linda train --base`)"
+                f"{path.parent} is not a LINDA model: its config.json has no model_type 'linda' "
+                "(create a model from any encoder-decoder with `linda train --base`)"
             )
         known = {f.name for f in fields(cls)}
         unknown = sorted(set(stored) - known)
         if unknown or "base" not in stored:
             names = shortened(", ".join(unknown) or "base")
-            raise LindaError(f"{path}: unknown or missing settings ({names}); write the model anew")
+            raise LindaError(f"{path}: unknown or missing settings ({names}); save the model again")
         try:
             return cls(**stored)
         except LindaError as error:
@@ -81,7 +97,7 @@ class LindaConfig:
 
 
 def _rising(calibration: Any) -> list[tuple[float, float]]:
-    """The knots, checked: they come from a file that anyone may have written."""
+    """Check the knots, because they come from a file."""
     try:
         knots = [(float(asked), float(mixed)) for asked, mixed in calibration]
         rises = all(x0 <= x1 and y0 <= y1 for (x0, y0), (x1, y1) in pairwise(knots))
@@ -89,6 +105,6 @@ def _rising(calibration: Any) -> list[tuple[float, float]]:
             raise ValueError
     except (TypeError, ValueError, IndexError, OverflowError):
         raise LindaError(
-            f"calibration is {shortened(calibration)}; it must be pairs of numbers that rise from (0, 0) to (1, 1)"
+            f"calibration is {shortened(calibration)}; it must be pairs of numbers that increase from (0, 0) to (1, 1)"
         ) from None
     return knots

@@ -1,6 +1,6 @@
-"""Errors that a user can mend, and the checks of texts and ratios that raise them.
+"""Errors that a user can fix, and checks of texts and numbers that raise them.
 
-Everything else is a bug and keeps its traceback.
+Any other exception is a bug and keeps its traceback.
 """
 
 import math
@@ -10,14 +10,14 @@ MOST_SEED = 2**64 - 1
 
 
 class LindaError(ValueError):
-    """A wrong value, file or model: the message names what was found and the way out.
+    """A wrong value, file or model. The message names the bad value and says what to do.
 
     The command line prints it as one line on standard error and exits with code 2.
     """
 
 
 def checked_text(value: Any, name: str) -> str:
-    """A text with at least one character that is not white space. `name` is what messages call it."""
+    """Check that a value is a text that is not blank. `name` is its name in messages."""
     if not isinstance(value, str):
         raise LindaError(f"{name} is {shortened(value)}, not a text")
     if not value.strip():
@@ -26,25 +26,25 @@ def checked_text(value: Any, name: str) -> str:
         value.encode()
     except UnicodeEncodeError as error:
         position = error.start + 1
-        raise LindaError(f"{name} holds half a character at position {position}; give valid Unicode") from error
+        raise LindaError(f"{name} contains a lone surrogate at position {position}; give valid Unicode") from error
     return value
 
 
 def checked_ratio(value: Any, name: str = "alpha") -> float:
-    """A number between 0 and 1, both included. `name` is what messages call it."""
+    """Check that a value is a number from 0 to 1. `name` is its name in messages."""
     try:
         if isinstance(value, bool):
             raise TypeError
         ratio = float(value)
     except (TypeError, ValueError, OverflowError):
         raise LindaError(f"{name} is {shortened(value)}, not a number between 0 and 1") from None
-    if not 0 <= ratio <= 1:  # not-a-number fails this too
+    if not 0 <= ratio <= 1:  # also rejects NaN
         raise LindaError(f"{name} is {ratio:g}; it must lie between 0 (the second text) and 1 (the first)")
     return ratio
 
 
 def checked_integer(value: Any, name: str, least: int, most: int) -> int:
-    """A whole number from `least` to `most`, both included. `name` is what messages call it."""
+    """Check that a value is a whole number from `least` to `most`. `name` is its name in messages."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise LindaError(f"{name} is {shortened(value)}; it must be a whole number from {least} to {most:,}")
     number = int(value)
@@ -54,7 +54,7 @@ def checked_integer(value: Any, name: str, least: int, most: int) -> int:
 
 
 def checked_number(value: Any, name: str, least: float, most: float = math.inf) -> float:
-    """A finite number from `least` to `most`, both included. `name` is what messages call it."""
+    """Check that a value is a finite number from `least` to `most`. `name` is its name in messages."""
     limits = f"of {least:g} or more" if most == math.inf else f"from {least:g} to {most:g}"
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         raise LindaError(f"{name} is {shortened(value)}; it must be a number {limits}")
@@ -68,21 +68,21 @@ def checked_number(value: Any, name: str, least: float, most: float = math.inf) 
 
 
 def shortened(value: Any, limit: int = 80) -> str:
-    """A value as messages show it: on one line, and not longer than a line."""
+    """Format a value for a message, shortened to fit on one line."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # Python refuses to print integers of more than 4,300 digits
+    except (ValueError, RecursionError):  # Python does not print integers of more than 4,300 digits
         return f"a {type(value).__name__} too large to show"
     return text if len(text) <= limit else f"{text[: limit // 2]} … {text[-limit // 4 :]}"
 
 
 def reason(error: BaseException) -> str:
-    """What an exception of another library says, in one line."""
+    """Return the message of an exception of another library, in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[0] if lines else type(error).__name__
     return text if len(text) <= 200 else text[:200] + " …"
 
 
 def os_reason(error: OSError) -> str:
-    """Why the system refused, in one line."""
+    """Return the reason of an operating system error, in one line."""
     return (error.strerror or reason(error)).lower()

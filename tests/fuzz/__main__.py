@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz --cases 5000`: many cases, several at a time; the end says which failed."""
+"""`python -m tests.fuzz --cases 5000`: many cases, several at a time; failures are listed at the end."""
 
 import argparse
 import os
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def _end(work: Callable[[], object]) -> NoReturn:
-    """A forked process must not run what its parent has still to do."""
+    """A forked process must not continue the work of its parent."""
     try:
         code = work()
     except BaseException:
@@ -56,7 +56,7 @@ def _end(work: Callable[[], object]) -> NoReturn:
 
 
 def _make_world(world: Path) -> None:
-    """In a process of its own: threads that compute do not survive the forks to come."""
+    """In a separate process, because torch threads do not survive a fork."""
     child = os.fork()
     if child == 0:
         from fuzz.world import make_world

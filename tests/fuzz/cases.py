@@ -1,4 +1,4 @@
-"""Command lines with one mistake each. Options are read from the commands themselves: a new one is tried unasked."""
+"""Command lines with one mistake each. Options are read from the commands, so that new options are tested too."""
 
 import random
 import re
@@ -40,7 +40,7 @@ COMMANDS = tuple(_PATHS)
 
 
 class Maker:
-    """Draws cases from a seed: case number i is the same whatever the others are."""
+    """Draws cases from a seed: case number i does not depend on the others."""
 
     def __init__(self, world: Path, seed: int) -> None:
         self.world = world
@@ -177,7 +177,7 @@ class Maker:
             for own in ("--train", "--test"):
                 line.pop(own)
             line["--tasks"] = "rte"
-        # A folder that is not there is made where a folder is written: that is no mistake.
+        # A missing output folder is created, so this is not a mistake.
         makes_parents = _PATHS[command][name] == "out" and command not in ("interpolate", "augment", "middles table")
         case = self.case(command, line, may_pass=makes_parents and "none/deeper" in path)
         case.name += f" {name} {path[:40]!r}"
@@ -185,7 +185,7 @@ class Maker:
         return case
 
     def wrong_arguments(self, draw: Random, folder: Path) -> Case:
-        """An option that is not known, given twice where it must not be, or without its value; too few words."""
+        """An unknown option, one that is repeated or lacks its value, or a missing argument."""
         command = draw.choice(COMMANDS)
         line = self.good(command, folder)
         kind = draw.choice(["unknown", "no value", "too few", "too many", "command"])
@@ -268,7 +268,7 @@ class Maker:
             lines = ["a" + separator + "b", *(separator.join((row["a"], row["b"])) for row in rows)]
             path.write_bytes(mistakes.damage_separated(draw, "".join(f"{line}\n" for line in lines), separator))
         line = self.good("interpolate", folder, **{"--pairs": str(path), "--output": f"{folder}/out.jsonl"})
-        # A file without rows is no mistake here: nothing is asked for and nothing written.
+        # A file without rows is not a mistake here: nothing is requested and nothing is written.
         return self.case("interpolate", line, path.name, may_pass=len(path.read_bytes().splitlines()) <= 1)
 
     def damaged_sentences(self, draw: Random, folder: Path) -> Case:
@@ -290,7 +290,7 @@ class Maker:
             line = self.good("train", folder, CORPUS=f"{self.world}/sentences.txt")
             line["more"] = f"{self.world}/sentences.txt={draw.choice(['2', '-1', 'nan', '0', 'x', 'inf', '1'])}"
             return self.case("train", line)
-        # Blank texts of JSON lines are passed over, and an empty file to validate on means: no validation.
+        # Blank texts in JSON lines are skipped, and an empty validation file means no validation.
         return self.case(
             command, line, may_pass=kind == "json" or (name == "--validation" and kind in ("empty", "blank"))
         )
@@ -316,7 +316,7 @@ class Maker:
         return self.case("augment", self.good("augment", folder, **{"--plan": str(path)}))
 
     def damaged_model(self, draw: Random, folder: Path) -> Case:
-        """A mistake in a folder that holds a model of any kind."""
+        """A mistake in the folder of a model of any kind."""
         uses = [
             ("model", "interpolate", "--model", {"--engine": draw.choice(["auto", "torch"])}),
             ("model", "interpolate", "--model", {"--engine": "int8", "--sample": None}),
@@ -353,7 +353,7 @@ class Maker:
         return case
 
     def damaged_state(self, draw: Random, folder: Path) -> Case:
-        """What an earlier run is said to have left: of training, a benchmark or an inspection."""
+        """Files that look like those of an earlier run: of training, a benchmark or an inspection."""
         kind = draw.choice(["training", "cells", "cell", "cell", "report", "ngrams"])
         if kind == "training":
             run = folder / "trained.training"
@@ -399,7 +399,7 @@ class Maker:
         return case
 
     def taken_name(self, draw: Random, folder: Path) -> Case:
-        """Files of the user's where a run would put its own; one of them may even be the input."""
+        """Files of the user where a run would write its own; one of them may be the input."""
         command = draw.choice(["augment", "export", "train", "cut-base", "interpolate"])
         line = self.good(command, folder)
         if command == "interpolate":
@@ -439,7 +439,7 @@ class Maker:
         return self.case(command, self.good(command, folder) | more | {name: billion}, billion, f"{int(billion):,}")
 
     def one_file_for_two(self, draw: Random, folder: Path) -> Case:
-        """What is written would be what is read."""
+        """The output would be the input."""
         own = folder / "own.csv"
         shutil.copy(self.world / "table.csv", own)
         other = draw.choice([str(own), f"{folder}/./own.csv", f"{folder}/link.csv"])

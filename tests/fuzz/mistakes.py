@@ -1,4 +1,4 @@
-"""What can be wrong with a value, a path, a file of rows or a folder with a model."""
+"""Mistakes in a value, a path, a file of rows or a model folder."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ def bad_word(draw: Random) -> str:
 
 
 def bad_json_value(draw: Random) -> Any:
-    """A value that is hardly right, wherever it stands."""
+    """A value that is wrong for almost any option."""
     plain = [None, -1, 0, 1.5, 10**9, 10**30, -(10**30), "x", "", [], {}, [1, "a"], {"a": None}, True, False]
     strange = [float("nan"), float("inf"), "9" * 50, "\ud800", "\x00", [[[[]]]], draw.randint(2, 70), draw.random()]
     return draw.choice([*plain, *strange])
@@ -84,7 +84,7 @@ def _unfed(folder: Path) -> str:
 
 
 def damage_bytes(draw: Random, path: Path) -> None:
-    """Cuts, scrambles or replaces what a file holds."""
+    """Truncate, scramble or replace the content of a file."""
     content = bytearray(path.read_bytes())
     kind = draw.choice(["empty", "cut", "flip", "random", "zeros", "doubled", "head lost"])
     if kind == "empty":
@@ -100,7 +100,7 @@ def damage_bytes(draw: Random, path: Path) -> None:
         start = draw.randrange(len(content))
         content[start : start + 200] = bytes(min(200, len(content) - start))
     elif kind == "doubled":
-        content = content + content  # not in place: what came of read_bytes may be held elsewhere
+        content = content + content  # not in place: the bytes may be shared
     else:
         content = content[draw.randint(1, 40) :]
     path.write_bytes(content)
@@ -172,7 +172,7 @@ def damage_separated(draw: Random, text: str, separator: str) -> bytes:
 
 
 def compressed_badly(draw: Random, content: bytes) -> tuple[str, bytes]:
-    """The ending of a compressed file, and bytes that are no such file."""
+    """The extension of a compressed file, and bytes that are not such a file."""
     packed = gzip.compress(content)
     return draw.choice(
         [(".gz", packed[: len(packed) // 2]), (".gz", content), (".xz", content), (".xz", packed), (".gz", b"\x1f\x8b")]

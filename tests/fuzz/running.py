@@ -1,4 +1,4 @@
-"""One case in a process of its own, forked from one that has imported everything; and what is checked afterwards."""
+"""Run one case in a process forked from one that has imported everything, and check the result."""
 
 import os
 import resource
@@ -11,21 +11,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TIMEOUT = 60  # seconds; nothing may take longer to be refused
-_MEMORY = 4 * 2**30  # bytes that a case may ask for beyond what the imports took
+TIMEOUT = 60  # seconds; no error may take longer
+_MEMORY = 4 * 2**30  # bytes that a case may allocate in addition to the imports
 
 
 @dataclass
 class Case:
-    """A command line, and what must come of it."""
+    """A command line, and the expected result."""
 
     name: str
     arguments: list[str]
     stdin: str = "empty"  # or: unfed, zero, closed, or the path of a file
     needles: tuple[str, ...] = ()  # one of them must be in the message
-    may_pass: bool = False  # damage that may hit what is never read
-    outputs: tuple[str, ...] = ()  # how the names begin that a run that passes may write to
-    exact_outputs: tuple[str, ...] | None = None  # or, in their place, the whole names
+    may_pass: bool = False  # the damage may be in a part that is not read
+    outputs: tuple[str, ...] = ()  # prefixes of names that a successful run may write
+    exact_outputs: tuple[str, ...] | None = None  # or exact names instead
 
 
 @dataclass
@@ -99,7 +99,7 @@ def _is_output(name: str, case: Case) -> bool:
 
 
 def snapshot(folder: Path) -> dict[str, str]:
-    """Every file and folder, with what it holds."""
+    """All files and folders, with their contents."""
     found = {}
     for path in sorted(folder.rglob("*")):
         mode = path.lstat().st_mode
@@ -145,7 +145,7 @@ def _be_linda(case: Case, folder: Path, logs: Path) -> None:
         from linda.cli import main
         from linda.files import paths
 
-        paths.PIPE_SECONDS = 0.5  # what is tested is that the wait ends
+        paths.PIPE_SECONDS = 0.5  # the test is that the wait ends
         main(case.arguments, prog_name="linda")
         code = 0
     except SystemExit as end:

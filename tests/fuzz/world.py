@@ -1,4 +1,4 @@
-"""Good files and models, made once. No case may change them; what a case damages is a copy."""
+"""Good files and models, made once. Cases damage copies of them."""
 
 import json
 from itertools import pairwise

@@ -74,13 +74,13 @@ def rows_to_make(counts: Mapping[LabelName, int], balance: Balance) -> dict[Labe
     Args:
         counts: Rows of each class. Classes without rows get none.
         balance: `largest` or True: as many rows as the largest class; 200: at least 200 rows in each class; 0.5: at
-            least half as many as the largest class; `rare=300,other=100` or a mapping: so many rows of these classes.
+            least half as many as the largest class; `rare=300,other=100` or a mapping: this many rows of these classes.
 
     Returns:
         New rows of each class, in the order of `counts`.
 
     Raises:
-        LindaError: For a class that does not exist, or a target below what is there.
+        LindaError: For a class that does not exist, or a target below the current number of rows.
 
     Example:
         rows_to_make({"rare": 10, "common": 100}, {"rare": 50})  # {"rare": 40, "common": 0}
@@ -92,8 +92,8 @@ def rows_to_make(counts: Mapping[LabelName, int], balance: Balance) -> dict[Labe
     target = wanted if isinstance(wanted, int) else round(wanted * max(present, default=0))
     if target < min(present, default=0):
         raise LindaError(
-            f"balance {balance} asks for {target:,} rows per class, but every class has at least {min(present):,}; "
-            "rows are never dropped, so ask for more"
+            f"balance {balance} requests {target:,} rows per class, but every class has at least {min(present):,}; "
+            "rows are never dropped, so request more"
         )
     return {name: max(0, target - count) if count else 0 for name, count in counts.items()}
 
@@ -107,8 +107,8 @@ def _missing(counts: Mapping[LabelName, int], targets: Mapping[LabelName, int]) 
             raise LindaError(f"balance: there are no rows of the class {given!r}; the data has {shown(present)}")
         if target < counts[name]:
             raise LindaError(
-                f"balance asks for {target:,} rows of the class {name!r}, which has {counts[name]:,}; "
-                "rows are never dropped, so ask for more"
+                f"balance requests {target:,} rows of the class {name!r}, which has {counts[name]:,}; "
+                "rows are never dropped, so request more"
             )
         yield name, target - counts[name]
 

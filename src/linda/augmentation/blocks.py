@@ -54,7 +54,7 @@ class Block:
 
 @dataclass(frozen=True)
 class BlockedTable:
-    """What one pass over a table tells: its classes, and how many rows of each class every block has."""
+    """Result of one pass over a table: its classes, and the rows of each class in every block."""
 
     classes: tuple[LabelName, ...]
     blocks: tuple[Block, ...]
@@ -98,7 +98,7 @@ class BlockedTable:
 
 
 def cut(batches: Iterable[pa.RecordBatch], block_rows: int) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Cut batches into blocks. The batches of a block must be read before the next block is asked for."""
+    """Cut batches into blocks. The batches of a block must be consumed before the next block."""
     source, waiting = iter(batches), deque[pa.RecordBatch]()
 
     def one_block() -> Iterator[pa.RecordBatch]:

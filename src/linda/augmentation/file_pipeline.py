@@ -236,7 +236,7 @@ def _check_labels_file(source: str | Path, output: str | Path) -> None:
     except LindaError:
         is_ours = False
     if not is_ours:
-        raise LindaError(f"{path} exists and does not hold class names; move it, or give another --output")
+        raise LindaError(f"{path} exists and does not contain class names; move it, or give another --output")
 
 
 def _labels_file(output: str | Path) -> Path:
@@ -288,7 +288,7 @@ def _prepared(
     manifest = folder.begin(run, resume=request.resume or request.join or is_shared, restart=request.restart)
     if manifest is None or not _is_ready(folder, manifest, augmenter, request):
         if request.join:
-            raise LindaError(f"{folder} holds no parts; compute them first, without --join")
+            raise LindaError(f"{folder} contains no parts; compute them first, without --join")
         manifest = prepare(folder, augmenter, files, display_name(request.source), run, output_format)
         if request.missing(folder, manifest):
             with_teacher(augmenter, folder, manifest)

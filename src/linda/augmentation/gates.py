@@ -33,6 +33,7 @@ class Gates:
 
     @classmethod
     def names(cls) -> list[str]:
+        """Return the names of all gates."""
         return [gate.name for gate in fields(cls)]
 
     def rejected_by(self, new: Example, first: Example, second: Example | None, between: bool) -> str | None:
@@ -42,7 +43,7 @@ class Gates:
             new: Texts of the new row.
             first: Texts of the first parent.
             second: Texts of the second parent; None if the method does not mix.
-            between: Whether the ratio asks for a text other than a parent.
+            between: Whether the ratio requires a text other than a parent.
 
         Returns:
             The name of the gate, or None if the row passes.
@@ -72,9 +73,11 @@ class Seen:
         return _key(example) in self._keys
 
     def add(self, example: Example) -> None:
+        """Remember an example."""
         self._keys.add(_key(example))
 
     def update(self, other: "Seen") -> None:
+        """Remember all examples of another set."""
         self._keys |= other._keys
 
 
@@ -85,6 +88,7 @@ def _words(text: str) -> list[str]:
 
 
 def same_example(first: Example, second: Example) -> bool:
+    """Whether two examples are equal, ignoring case, spaces and punctuation."""
     return _folded(first) == _folded(second)
 
 

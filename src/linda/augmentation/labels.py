@@ -161,7 +161,7 @@ class Labels:
     soft: Callable[[Sequence[int]], list[Any]] | None = None  # fetches the probabilities of these rows
 
     def distributions(self, rows: np.ndarray) -> np.ndarray:
-        """(B, C)"""
+        """Return the labels (B, C) of these rows."""
         if self.soft is None:
             return np.eye(len(self.names))[self.codes[rows]]
         return np.array([_normalized(soft_label(value)) for value in self.soft(rows.tolist())])
@@ -239,7 +239,9 @@ class LabelReader:
             try:
                 value.encode()
             except UnicodeEncodeError:
-                raise LindaError(f"{place}: the label {value!r} holds half a character; give valid Unicode") from None
+                raise LindaError(
+                    f"{place}: the label {value!r} contains a lone surrogate; give valid Unicode"
+                ) from None
         elif isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise LindaError(f"{place}: the label {shortened(value)} is beyond 64 bits; give a string")
         if isinstance(value, float) and not value.is_integer():

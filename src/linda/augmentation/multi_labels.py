@@ -27,7 +27,7 @@ class MultiLabels(Labels):
     rows_of_class: dict[LabelName, int] = field(kw_only=True)
 
     def distributions(self, rows: np.ndarray) -> np.ndarray:
-        """(B, C), values from 0 to 1"""
+        """Return the labels (B, C) of these rows, with values from 0 to 1."""
         return np.array([self.form.vector(value, self.names) for value in self.fetch(rows.tolist())]).reshape(
             len(rows), len(self.names)
         )

@@ -9,7 +9,7 @@
 
 Readers of Parquet folders ignore names that begin with `_`.
 A part that exists is complete. Runs on several machines may share a folder: each file appears only when it is complete,
-and a part is the same whoever writes it.
+and a part does not depend on who writes it.
 """
 
 import base64
@@ -68,7 +68,7 @@ class Manifest:
 
 
 class RunFolder:
-    """The folder of one run. `is_output`: the user asked for this folder of parts; else it is removed at the end."""
+    """The folder of one run. `is_output`: the user requested this folder of parts; else it is removed at the end."""
 
     def __init__(self, folder: str | Path, *, is_output: bool = False) -> None:
         self.storage = Storage(folder)
@@ -295,7 +295,7 @@ class RunFolder:
             name for name in self.storage.names() if name != _LOCK and not name.startswith((".part-", f".{_MANIFEST}"))
         ]
         if foreign:
-            raise LindaError(f"{self} is not empty ({foreign[0]}) and holds no run; give another folder")
+            raise LindaError(f"{self} is not empty ({foreign[0]}) and contains no run; give another folder")
 
     def _check_same(self, manifest: Manifest, run: dict[str, Any]) -> None:
         begun, run = manifest.run, json.loads(json.dumps(run))  # tuples are lists in a file

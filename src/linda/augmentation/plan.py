@@ -99,6 +99,7 @@ class Plan:
 
     @classmethod
     def of(cls, rows: list[PlanRow]) -> "Plan":
+        """Create a plan from rows."""
         row, partner, alpha, seed = zip(*rows, strict=True) if rows else ((), (), (), ())
         integers = (np.asarray(column, dtype=np.int64) for column in (row, partner, seed))
         row_column, partner_column, seed_column = integers
@@ -201,7 +202,7 @@ def make_plan(
         seed: Seed of all draws.
         first: Offset in the random stream. If a plan is made in parts, each part needs its own range.
         neighbours: Possible partners of each row (n, k), from `linda.augmentation.neighbours.nearest_rows`.
-        unlabelled: If there are any, partners are the last so many rows instead, which have the code −1.
+        unlabelled: Number of unlabelled rows at the end (code −1). If there are any, they are the partners.
 
     Returns:
         The plan.
@@ -253,6 +254,7 @@ class Classes:
 
     @classmethod
     def of(cls, codes: np.ndarray) -> "Classes":
+        """Sort the rows by class; codes (n,) has −1 for skipped rows."""
         order = np.argsort(codes, kind="stable")[(codes < 0).sum() :]
         place = np.full(len(codes), -1)
         place[order] = np.arange(len(order))
@@ -260,6 +262,7 @@ class Classes:
         return cls(order, place, codes, np.cumsum(size) - size, size)
 
     def rows_with_partner(self, partners: str | None) -> np.ndarray:
+        """Return the rows that have a partner of this kind; raise a `NoPartnerError` if there are none."""
         rows = np.sort(self.order)
         if not len(rows):
             raise NoPartnerError("there are no rows; give at least two")
@@ -312,6 +315,7 @@ class Classes:
 
 
 def check_seed(seed: int) -> None:
+    """Raise a `LindaError` unless the seed is between 0 and 2⁶⁴ − 1."""
     if not 0 <= seed < 2**64:
         raise LindaError(f"the seed is {seed}; it must be between 0 and 2⁶⁴ − 1")
 

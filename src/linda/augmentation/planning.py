@@ -56,7 +56,7 @@ def plan_notes(
 def _balance_notes(counts: Mapping[LabelName, int], settings: AugmentationSettings, needs_pairs: bool) -> Iterator[str]:
     missing = to_make(counts, settings)
     if not missing.any():
-        yield "every class has as many rows as balance asks for; there is nothing to add"
+        yield "every class already has the requested number of rows; there is nothing to add"
     single = [name for (name, count), rows in zip(counts.items(), missing, strict=True) if count == 1 and rows]
     if single and needs_pairs:
         yield (
@@ -79,7 +79,7 @@ def planned_rows(
         settings: Which partners, how many and at which ratio.
         plan: The plan, if it is given.
         neighbours: Result of `find_neighbours`, if it is known.
-        missing: New rows of each class (C,), if classes are balanced. By default all that `to_make` asks for.
+        missing: New rows of each class (C,), if classes are balanced. By default, the result of `to_make`.
 
     Returns:
         The plan, and the planner or None.
@@ -134,7 +134,7 @@ def find_planner(
 
 
 def to_make(counts: Mapping[LabelName, int], settings: AugmentationSettings) -> np.ndarray:
-    """New rows of each class (C,) that `settings.balance` asks for. `counts`: rows of each class."""
+    """New rows of each class (C,) that `settings.balance` requires. `counts`: rows of each class."""
     assert settings.balance is not None
     return np.array([*rows_to_make(counts, settings.balance).values()], dtype=np.int64)
 

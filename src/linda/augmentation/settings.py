@@ -151,10 +151,12 @@ class AugmentationSettings:
 
     @property
     def text_columns(self) -> list[str]:
+        """The text column, or both text columns of a pair task."""
         return [self.text] if self.pair is None else [self.text, self.pair]
 
     @property
     def method_name(self) -> str:
+        """The name of the method."""
         return self.method if isinstance(self.method, str) else self.method.name
 
     @property
@@ -164,6 +166,7 @@ class AugmentationSettings:
 
     @cached_property
     def protected(self) -> Protected:
+        """The parsed value of `protect`."""
         return Protected.parse(self.protect)
 
     @cached_property
@@ -172,6 +175,7 @@ class AugmentationSettings:
         return methods.find(self.method).engine_for(self.model, self.engine) if isinstance(self.method, str) else None
 
     def load_method(self) -> AugmentationMethod:
+        """Load the method with its model."""
         if not isinstance(self.method, str):
             return self.method
         model = {} if self.model is None else {"model": self.model}

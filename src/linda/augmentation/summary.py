@@ -93,7 +93,7 @@ class RunSummary:
         return "\n".join(lines)
 
     def notes(self) -> Iterator[str]:
-        """What the user should know about the result: classes that have fewer rows than balance asks for."""
+        """What the user should know about the result: classes with fewer rows than requested."""
         if self.wanted is None:
             return
         for number, (name, count) in enumerate(self.counts.items()):

@@ -38,7 +38,7 @@ class TextRequest:
 
     @property
     def is_between(self) -> bool:
-        """Whether the ratio asks for a text other than a parent."""
+        """Whether the ratio requires a text other than a parent."""
         return self.alpha is None or 0 < self.alpha < 1
 
 

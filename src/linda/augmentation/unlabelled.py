@@ -24,7 +24,7 @@ def read_unlabelled(given: str | Path | Sequence[str], text: str, label: str) ->
     Args:
         given: The texts; or a file: .txt with one text per line, or a table (CSV, TSV, JSON lines, Parquet).
         text: Text column of a table.
-        label: Label column. A table that has it is refused: its rows are labelled.
+        label: Label column. A table with this column is rejected, because its rows are labelled.
 
     Returns:
         The texts; rows without text are left out.

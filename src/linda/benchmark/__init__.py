@@ -1,6 +1,6 @@
-"""Does augmentation help on this data, and which kind? The paper's experiments (§6, Appendices B to D) and more.
+"""Benchmark of augmentation methods on one's own data, and the paper's experiments (§6, Appendices B to D).
 
-In the order in which data flow:
+In the order of the data flow:
 
 tasks          labelled texts: the paper's data sets from a folder or the hub, or the user's own files
 protocol       which rows are trained on and tested: k-shot, all rows, rare classes, wrong labels, domains

@@ -1,4 +1,4 @@
-"""One task, one method, one seed: the unit of work, kept as one JSON file."""
+"""One task, one method, one seed: the unit of work, stored as one JSON file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from linda.errors import LindaError, shortened
 from linda.files.jsonfile import read_json_object
 from linda.files.textio import atomic_writer
 
-# Length of a file name in bytes before its ending: file systems allow 255, and a part file has a longer ending.
+# Length of a file name in bytes without its extension: file systems allow 255, and temporary files add more.
 _LONGEST_NAME = 200
 
 
@@ -34,7 +34,7 @@ class Cell:
 
     @property
     def file_name(self) -> str:
-        """Different for different cells: characters that a file name cannot have are percent-encoded."""
+        """A unique file name: characters that are not allowed are percent-encoded."""
         protocol = self.protocol.name.replace(" ", "-")
         parts = [self.task.name, self.domain, protocol, self.recipe.name, f"seed{self.seed}"]
         name = ".".join(re.sub(r"[^\w=:.+-]", _quoted, part) for part in parts if part)
@@ -43,7 +43,7 @@ class Cell:
         return f"{name}.json"
 
     def record(self, settings: BenchmarkSettings) -> dict[str, Any]:
-        """Everything that is known before anything is computed."""
+        """Return everything that is known before the cell is computed."""
         task = self.task.load()
         return {
             "task": task.name,
@@ -84,7 +84,7 @@ def read_cell(folder: Path, cell: Cell) -> dict[str, Any]:
     return _read(folder / cell.file_name)
 
 
-# Without these no report can be made.
+# Fields that a report needs.
 _FIELDS: dict[str, tuple[type, ...]] = {
     "task": (str,),
     "protocol": (str,),
@@ -112,11 +112,11 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return checked_cell(read_json_object(path))
     except LindaError as error:
-        raise LindaError(f"{path} is no result of linda bench ({error}); delete it to compute it again") from error
+        raise LindaError(f"{path} is not a result of linda bench ({error}); delete it to compute it again") from error
 
 
 def checked_cell(values: dict[str, Any]) -> dict[str, Any]:
-    """A cell that anybody may have written, in today's form."""
+    """Check a cell from an untrusted file, and convert it to the current format."""
     for name, kinds in _FIELDS.items():
         if name not in values:
             raise LindaError(f"it has no {name}")
@@ -126,7 +126,7 @@ def checked_cell(values: dict[str, Any]) -> dict[str, Any]:
     try:
         json.dumps(values, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise LindaError("it holds half a character") from None
+        raise LindaError("it contains a lone surrogate") from None
     cell = upgraded(values)
     for name in ("test_rows", "seconds"):
         _check_numbers(name, cell[name])
@@ -145,14 +145,14 @@ def _check_numbers(name: str, values: dict[str, Any]) -> None:
 
 
 def upgraded(cell: dict[str, Any]) -> dict[str, Any]:
-    """A cell of an earlier version in today's form: it had the accuracy alone, of a fine-tuned student."""
+    """Convert a cell of an earlier version, which had only the accuracy of a fine-tuned student."""
     scores = {test: found if isinstance(found, dict) else {"accuracy": found} for test, found in cell["scores"].items()}
     settings = {"student": "finetune", "folds": 0, **cell["settings"]}
     return {"imbalance": None, "label_noise": 0.0, **cell, "scores": scores, "settings": settings}
 
 
 def check_comparable(cells: Iterable[dict[str, Any]]) -> None:
-    """Raises a LindaError if cells of one task differ in more than the method: their difference would say nothing.
+    """Raise a LindaError if cells of one task differ in more than the method, and so cannot be compared.
 
     Batch size and epochs may differ between protocols. All cells of a folder are tested on the same part.
     """
@@ -169,6 +169,6 @@ def check_comparable(cells: Iterable[dict[str, Any]]) -> None:
                 there = known.setdefault((place, owner, name), value)
                 if there != value:
                     raise LindaError(
-                        f"{place} has cells with {name} {there}, and others with {value} are requested or there too; "
+                        f"{place} has cells with {name} {there}, but others with {value} are requested or present; "
                         "use another --output, or delete the cells that you do not want"
                     )

@@ -36,16 +36,16 @@ TaskProtocols = Sequence[tuple[TaskSource, Sequence[Protocol]]]
 def make_grid(
     tasks: TaskProtocols, recipes: Sequence[Recipe], seeds: Sequence[int], settings: BenchmarkSettings
 ) -> list[Cell]:
-    """Every cell, one task after the other and the methods of a seed together: a run that ends early has whole rows.
+    """Return all cells, by task and then by seed, so that an interrupted run has complete rows.
 
     Args:
-        tasks: Each task with its protocols. One with an unnamed rare class is repeated for each class.
+        tasks: Each task with its protocols. A protocol with an unnamed rare class is repeated for each class.
         recipes: The methods.
         seeds: The seeds.
-        settings: Of all cells.
+        settings: Settings of all cells.
 
     Returns:
-        The cells. Anything that could not be computed raises a LindaError here, before hours of work.
+        The cells. A cell that cannot be computed raises a LindaError here, before hours of work.
     """
     _check_models(recipes, settings)
     grid = []
@@ -63,7 +63,7 @@ def _check_models(recipes: Sequence[Recipe], settings: BenchmarkSettings) -> Non
     for recipe in recipes:
         recipe.check_student(settings.kind, settings.n_folds)
         if recipe.uses_unlabelled and settings.unlabelled is None:
-            raise LindaError(f"{recipe.name} needs texts without labels: --unlabelled FILE, or --unlabelled {REST}")
+            raise LindaError(f"{recipe.name} needs unlabelled texts: give --unlabelled FILE, or --unlabelled {REST}")
     if settings.teacher is not None:
         find_student(settings.teacher)
     if settings.unlabelled is not None and settings.unlabelled != REST:
@@ -81,7 +81,7 @@ def _check_draws(
     settings: BenchmarkSettings,
     seeds: Sequence[int],
 ) -> None:
-    """Draws once what every cell of a task will draw."""
+    """Draw the rows of every cell of a task once, to find errors early."""
     needs_rest = settings.unlabelled == REST and any(recipe.uses_unlabelled for recipe in recipes)
     pairing = next((recipe for recipe in recipes if recipe.mixes and recipe.policy.partners == "same"), None)
     for domain in task.training_domains:
@@ -91,12 +91,12 @@ def _check_draws(
                 drawn = draw(task, pool, protocol, seed)
                 if pairing is not None and len(set(drawn.labels)) == len(drawn):
                     raise LindaError(
-                        f"{task.name} ({protocol.name}): no two of the rows drawn have the same label, and "
-                        f"{pairing.name} mixes such rows; ask for more, or for {pairing.name}+partners=any"
+                        f"{task.name} ({protocol.name}): no two of the drawn rows have the same label, but "
+                        f"{pairing.name} mixes such rows; draw more rows, or use {pairing.name}+partners=any"
                     )
             if needs_rest and len(drawn) == len(pool):
                 raise LindaError(
-                    f"{task.name} ({protocol.name}): every training row is drawn, so that none is left as "
+                    f"{task.name} ({protocol.name}): every training row is drawn, so none is left as "
                     f"unlabelled text (--unlabelled {REST}); draw fewer, or give a file"
                 )
 
@@ -106,12 +106,12 @@ def _pool_sizes(task: BenchmarkTask, settings: BenchmarkSettings) -> list[int]:
 
 
 def check_results_folder(output: Path) -> None:
-    """Whether results may be written here: beside earlier ones, and over nothing else."""
+    """Raise an error if the folder has files of the results' names that are not earlier results."""
     check_output_folder(output)
     if not (output / CELLS).is_dir():
         for name in (COMMANDS, "report.md", "results.csv", "cells.csv"):
             if (output / name).exists():
-                raise LindaError(f"{output / name} is there and is of no benchmark; give another --output")
+                raise LindaError(f"{output / name} already exists and is not from a benchmark; give another --output")
 
 
 def run_grid(
@@ -122,11 +122,11 @@ def run_grid(
     progress: bool = True,
     command: str | None = None,
 ) -> int:
-    """Computes the cells that are missing in a folder.
+    """Compute the cells that are missing in a folder.
 
     Args:
         cells: From `make_grid`.
-        settings: Of all cells.
+        settings: Settings of all cells.
         output: The folder; cells go to its subfolder `cells`.
         workers: Processes. Each of several computes on one thread: with small models, two cells at a time are faster
             than one on two threads.
@@ -143,7 +143,7 @@ def run_grid(
 
 @contextmanager
 def _results_folder(output: Path) -> Iterator[Path]:
-    """The folder of the cells. Where nothing was computed, nothing is left behind."""
+    """Yield the folder of the cells. A new folder is removed on an error before the first result."""
     made = [place for place in (output / CELLS, output, *output.absolute().parents) if not place.exists()]
     with writing(output):
         (output / CELLS).mkdir(parents=True, exist_ok=True)
@@ -211,7 +211,7 @@ def _results(
 
 
 def _compute(cell: Cell, settings: BenchmarkSettings, folder: Path) -> dict[str, Any]:
-    """Written by the process that computed it: a killed run loses only the cells in progress."""
+    """Compute and write a cell, so that a killed run loses only the cells in progress."""
     try:
         result = run_cell(cell, settings)
     except LindaError as error:

@@ -1,4 +1,4 @@
-"""Search of the learning rate of an encoder: with vanilla training, on a validation part of the training rows."""
+"""Search for the learning rate of an encoder, with vanilla training on a validation split of the training rows."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _TEST_ROWS = 500
 def search_rate(
     tasks: TaskProtocols, settings: BenchmarkSettings, output: Path, workers: int = 2, progress: bool = True
 ) -> dict[float, float]:
-    """Trains vanilla with each rate, on all tasks and protocols.
+    """Train vanilla with each rate, on all tasks and protocols.
 
     Args:
         tasks: Each task with its protocols.
-        settings: Of the table that the rate is for.
-        output: The folder. The result is also written to its file rates/accuracy.csv, with the cells beside it: a
-            search that was interrupted continues where it stopped.
+        settings: Settings of the table that the rate is for.
+        output: The folder. The result is also written to its file rates/accuracy.csv, next to the cells. An interrupted
+            search continues where it stopped.
         workers: Processes.
         progress: Show a progress bar.
 

@@ -1,4 +1,4 @@
-"""The models that augmentation methods need, and the methods themselves, loaded once in a process."""
+"""The models that augmentation methods need, and the methods themselves, loaded once per process."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from linda.model.checkpoint import CONFIG_FILE, EMBEDDED
 
 @dataclass(frozen=True)
 class Models:
-    """Folders or hub names. None: the embedded model, or none at all."""
+    """Folders or hub names; None for the embedded model, or for no model."""
 
     linda: str | None = None
-    masked: str | None = None  # of SSMBA; None: the LINDA model
-    there: str | None = None  # of back-translation
+    masked: str | None = None  # for SSMBA; None: the LINDA model
+    there: str | None = None  # for back-translation
     back: str | None = None
-    engine: str = "auto"  # that runs the LINDA model
+    engine: str = "auto"  # of the LINDA model
 
     def check(self, names: set[str]) -> None:
-        """Before anything is computed: every augmentation method has the models that it needs."""
+        """Raise an error if one of these methods lacks a model."""
         if "backtranslation" in names and not (self.there and self.back):
             raise LindaError(
                 "backtranslation needs two translation models: give --translate THERE BACK, or leave it out"
@@ -49,30 +49,30 @@ class Models:
 
 
 def check_model(model: str) -> None:
-    """A folder must hold a model; any other name is taken for one of the hub, unless it can only be a path."""
+    """Check that a folder contains a model; other names are hub names, unless they can only be paths."""
     checked_path(model)
     if not model.isprintable() and not Path(model).is_dir():
-        raise LindaError(f"there is no folder {model!r} with a model")
+        raise LindaError(f"there is no folder {model!r}; give the folder of a model")
     is_path = Path(model).is_absolute() or model.startswith((".", "~")) or model.count("/") > 1
     if is_path and not Path(model).is_dir():
-        raise LindaError(f"there is no folder {model!r} with a model")
+        raise LindaError(f"there is no folder {model!r}; give the folder of a model")
     if Path(model).is_dir() and not (Path(model) / CONFIG_FILE).is_file():
-        raise LindaError(f"the folder {model!r} holds no model: it has no {CONFIG_FILE}")
+        raise LindaError(f"the folder {model!r} contains no model: it has no {CONFIG_FILE}")
 
 
 def augmentation_methods() -> list[str]:
-    """The names of all methods that make new texts."""
+    """Return the names of all methods that make new texts."""
     return methods.names()
 
 
 def mixes_texts(method: str) -> bool:
-    """Whether a method makes a text of two, with a partner and a ratio."""
+    """Whether a method mixes two texts, with a partner and a ratio."""
     return methods.find(method).needs_partner
 
 
 @lru_cache(maxsize=4)
 def load_method(name: str, models: Models, raw: bool) -> Any:
-    """The method with its models. raw: LINDA's ratio without calibration."""
+    """Load a method with its models. raw: use LINDA's ratio without calibration."""
     if name == "linda":
         return methods.load(name, model=_interpolator(models.linda, models.engine), raw=raw)
     if name == "ssmba":
@@ -84,5 +84,5 @@ def load_method(name: str, models: Models, raw: bool) -> Any:
 
 @lru_cache(maxsize=1)
 def _interpolator(model: str | None, engine: str) -> Interpolator:
-    """One copy in memory, for all methods that use it."""
+    """Load the model once, for all methods that use it."""
     return Interpolator.from_pretrained(model, engine=engine)

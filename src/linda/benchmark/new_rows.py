@@ -36,7 +36,7 @@ class NewRows:
     pairs: list[str] | None
     labels: np.ndarray  # (N, C)
     weight: float
-    parents: list[tuple[int, ...]]  # the original rows that each was made of
+    parents: list[tuple[int, ...]]  # the original rows that each was made from
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -47,14 +47,14 @@ class NewRows:
         return NewRows([self.texts[row] for row in rows], pairs, self.labels[list(rows)], self.weight, parents)
 
     def made_of(self, originals: Sequence[int]) -> NewRows:
-        """Those whose parents are all among these originals: a fold must not see the rows that it holds out."""
+        """Select rows whose parents are all among these originals: a fold must not see its held-out rows."""
         known = set(originals)
         return self.take([row for row, parents in enumerate(self.parents) if known.issuperset(parents)])
 
 
 @dataclass(frozen=True)
 class RowSources:
-    """What new rows are made with.
+    """Models and texts that new rows are made with.
 
     Attributes:
         models: The models of the augmentation methods.
@@ -72,14 +72,14 @@ class RowSources:
 def make_new_rows(
     recipe: Recipe, rows: LabelledRows, classes: list[LabelName], sources: RowSources, seed: int
 ) -> NewRows:
-    """The rows that a method makes from training rows; none for methods that only change the training.
+    """Make new rows from training rows; none for methods that only change the training.
 
     Args:
         recipe: The method.
         rows: The training rows.
         classes: All classes, in the order of the columns of labels.
         sources: Models, teacher and unlabelled texts.
-        seed: Decides partners, ratios and texts.
+        seed: Seed of partners, ratios and texts.
     """
     if recipe.uses_unlabelled and rows.pairs is not None:
         raise LindaError(f"{recipe.name} uses unlabelled texts, which a task on pairs of texts does not have")
@@ -95,7 +95,7 @@ def make_new_rows(
 
 
 def class_codes(labels: Sequence[LabelName], classes: Sequence[LabelName]) -> np.ndarray:
-    """The number (N,) of each label among the classes."""
+    """Return the index (N,) of each label among the classes."""
     code = {name: number for number, name in enumerate(classes)}
     return np.array([code[label] for label in labels], dtype=np.int64)
 
@@ -112,7 +112,7 @@ def _augmented(
     seed: int,
 ) -> NewRows:
     policy = recipe.policy
-    balances = policy.balance and not recipe.uses_unlabelled  # unlabelled partners need a plan of their own
+    balances = policy.balance and not recipe.uses_unlabelled  # unlabelled partners need a separate plan
     augmenter = Augmenter(
         pair=None if rows.pairs is None else "pair",
         method=load_method(str(recipe.source), sources.models, policy.raw_ratio),
@@ -157,7 +157,7 @@ def _with_unlabelled(
     unlabelled: Sequence[str],
     teacher: Student,
 ) -> tuple[dict[str, list[Any]], Plan]:
-    """The training rows followed by unlabelled ones with the teacher's labels, and a plan with those as partners."""
+    """Append unlabelled rows with the teacher's labels, and return a plan with those as partners."""
     random = np.random.default_rng([augmenter.seed, _PARTNERS])
     drawn = random.integers(len(unlabelled), size=len(plan))
     used, place = np.unique(drawn, return_inverse=True)
@@ -169,7 +169,7 @@ def _with_unlabelled(
 
 
 def _agreed(new: NewRows, teacher: Student, keep: float) -> NewRows:
-    """The rows whose label and the teacher's prediction share at least `keep`: Σᵢ min(yᵢ, pᵢ)."""
+    """Keep rows whose label and the teacher's prediction overlap by at least `keep`: Σᵢ min(yᵢ, pᵢ)."""
     if keep == 0 or not len(new):
         return new
     shared = np.minimum(new.labels, teacher.predict_proba(new.texts, new.pairs)).sum(axis=1)
@@ -182,7 +182,7 @@ def _agreed(new: NewRows, teacher: Student, keep: float) -> NewRows:
 def _pseudo_labelled(
     policy: Policy, rows: LabelledRows, classes: list[LabelName], sources: RowSources, seed: int
 ) -> NewRows:
-    """`per_row` times as many unlabelled texts as there are rows, or all of them, with the teacher's labels."""
+    """Label `per_row` unlabelled texts per row, or all of them, with the teacher."""
     random = np.random.default_rng([seed, _PSEUDO])
     drawn = random.permutation(len(sources.unlabelled))[: policy.per_row * len(rows)]
     texts = [sources.unlabelled[row] for row in drawn]
@@ -191,7 +191,7 @@ def _pseudo_labelled(
 
 
 def _copies(policy: Policy, rows: LabelledRows, classes: list[LabelName]) -> NewRows:
-    """Rows of rare classes again, each equally often, until every class is as large as the largest."""
+    """Repeat rows of smaller classes, each equally often, until every class is as large as the largest."""
     codes = class_codes(rows.labels, classes)
     counts = np.bincount(codes, minlength=len(classes))
     chosen = [
@@ -204,7 +204,7 @@ def _copies(policy: Policy, rows: LabelledRows, classes: list[LabelName]) -> New
 
 
 def _ordered(teacher: Student, texts: list[str], classes: list[LabelName]) -> np.ndarray:
-    """The teacher's probabilities (N, C), its columns in the order of `classes`."""
+    """Return the teacher's probabilities (N, C), with columns in the order of `classes`."""
     probabilities = np.zeros((len(texts), len(classes)))
     if texts:
         probabilities[:, class_codes(teacher.classes_, classes)] = teacher.predict_proba(texts)

@@ -16,13 +16,13 @@ from linda.augmentation.labels import LabelName, shown
 from linda.benchmark.tasks import BenchmarkTask, LabelledRows
 from linda.errors import LindaError
 
-# Seeds whatever is the same for all seeds.
+# The seed of draws that are the same for all seeds.
 _FIXED = 20_010
 _NOISE = 20_011
 
 _VALIDATION_SHARE = 0.2
 
-# A class is rare in its data's own distribution if it has less than this share of the rows of an average class.
+# A class is rare in the original data if it has less than this share of the rows of an average class.
 _RARE_SHARE = 0.5
 
 ON = ("test", "validation")
@@ -33,13 +33,13 @@ NATURAL = "natural"
 
 @dataclass(frozen=True)
 class Protocol:
-    """How training rows are drawn. Without any setting: every row.
+    """How training rows are drawn. By default, all rows.
 
     Attributes:
         shots: Rows of each class.
-        train_size: Rows in all.
+        train_size: Total number of rows.
         imbalance: Rows of the rare class, and rows of every other class.
-        rare: The rare class of `imbalance`; None stands for each class in turn.
+        rare: The rare class of `imbalance`; None: each class in turn.
         is_natural: Keep the class shares of the data, with at least one row of each class.
         label_noise: Share of the drawn rows whose label is replaced by another class.
     """
@@ -67,7 +67,7 @@ class Protocol:
         return f"{NATURAL} {size}".strip() if self.is_natural else size or FULL
 
     def for_task(self, task: BenchmarkTask, pool_sizes: Sequence[int]) -> list[Protocol]:
-        """The same for one task: each class rare in turn; a size that no pool reaches is full."""
+        """Expand the protocol for a task: each class rare in turn; a size that exceeds every pool is full."""
         if self.imbalance is not None:
             return [replace(self, rare=name) for name in self._rare_classes(task)]
         is_full = self.train_size is not None and all(size < self.train_size for size in pool_sizes)
@@ -86,7 +86,7 @@ class Protocol:
         return self.shots is not None or self.imbalance is not None
 
     def rare_classes(self, task: BenchmarkTask) -> list[LabelName]:
-        """The classes whose precision and recall are reported: the rare one, or those rare in the data itself."""
+        """Return the classes whose precision and recall are reported: the rare one, or those rare in the data."""
         if self.imbalance is not None:
             return [] if self.rare is None else [self.rare]
         if self.shots is not None:
@@ -105,14 +105,14 @@ class Split:
 
 
 def split(task: BenchmarkTask, domain: str | None, on: str, test_size: int | None) -> Split:
-    """The rows of one training domain (None: all), and the test rows of every domain.
+    """Return the rows of one training domain (None: all), and the test rows of every domain.
 
     Args:
         task: The data.
         domain: The domain to train on.
-        on: `test`, or `validation`: a fifth of the training rows, the same for every seed, which are then not trained
-            on. Choose settings on `validation` and report results on `test`.
-        test_size: At most this many rows of each test set, the same for every seed.
+        on: `test`, or `validation`: a fifth of the training rows, the same for every seed, held out from training.
+            Choose settings on `validation` and report results on `test`.
+        test_size: Maximum number of rows of each test set, the same for every seed.
     """
     pool, tests = task.train, task.tests
     if on == "validation":
@@ -122,13 +122,13 @@ def split(task: BenchmarkTask, domain: str | None, on: str, test_size: int | Non
     if domain is not None:
         tests = {name: _of_domain(rows, name) for rows in tests.values() for name in sorted(set(rows.domains or ()))}
         if domain not in tests:
-            raise LindaError(f"{task.name}: the domain {domain!r} is in the training rows, but not in those to test")
+            raise LindaError(f"{task.name}: the domain {domain!r} is in the training rows, but not in the test rows")
         pool = _of_domain(pool, domain)
     return Split(pool, {name: _at_most(rows, test_size) for name, rows in tests.items()})
 
 
 def _validation_rows(pool: LabelledRows) -> set[int]:
-    """A fifth of the rows; of each domain, if there are several."""
+    """Draw a fifth of the rows; of each domain, if there are several."""
     order = np.random.default_rng(_FIXED).permutation(len(pool)).tolist()
     domains = pool.domains or [""] * len(pool)
     held_out: set[int] = set()
@@ -139,12 +139,12 @@ def _validation_rows(pool: LabelledRows) -> set[int]:
 
 
 def draw(task: BenchmarkTask, pool: LabelledRows, protocol: Protocol, seed: int) -> LabelledRows:
-    """The training rows of one seed, in the order of the data."""
+    """Draw the training rows of one seed, in the order of the data."""
     return _with_noise(pool.take(_drawn_rows(task, pool, protocol, seed)), task.classes, protocol.label_noise, seed)
 
 
 def texts_not_drawn(task: BenchmarkTask, pool: LabelledRows, protocol: Protocol, seed: int) -> list[str]:
-    """The texts of the pool that a seed does not train on: real texts whose labels can be withheld."""
+    """Return the texts of the pool that a seed does not train on, to be used without their labels."""
     drawn = set(_drawn_rows(task, pool, protocol, seed))
     return [text for row, text in enumerate(pool.texts) if row not in drawn]
 
@@ -160,7 +160,7 @@ def _drawn_rows(task: BenchmarkTask, pool: LabelledRows, protocol: Protocol, see
 
 
 def _class_counts(task: BenchmarkTask, pool: LabelledRows, protocol: Protocol) -> list[int] | None:
-    """How many rows to draw of each class; None if the protocol does not say."""
+    """Return how many rows to draw of each class; None if the protocol does not specify it."""
     if protocol.shots is not None:
         return [protocol.shots] * len(task.classes)
     if protocol.imbalance is not None:
@@ -181,14 +181,14 @@ def _stratified(task: BenchmarkTask, pool: LabelledRows, counts: Sequence[int], 
             domain = f", domain {pool.domains[0]!r}" if pool.domains else ""
             raise LindaError(
                 f"{task.name}{domain}: the class {name!r} has {len(members)} rows to draw {count} from; "
-                "ask for fewer rows, or take what there is (--small-classes)"
+                "draw fewer rows, or use all rows of small classes (--small-classes)"
             )
         chosen += np.random.default_rng([seed, code]).permutation(members)[:count].tolist()
     return chosen
 
 
 def _with_noise(rows: LabelledRows, classes: Sequence[LabelName], share: float, seed: int) -> LabelledRows:
-    """The same rows, `share` of them with a wrong label, each wrong class equally likely."""
+    """Replace the labels of a `share` of the rows; each wrong class is equally likely."""
     if not share:
         return rows
     random = np.random.default_rng([seed, _NOISE])

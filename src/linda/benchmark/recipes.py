@@ -1,8 +1,8 @@
-"""What a method does: which new rows it makes, and how the student is trained.
+"""Methods by name: which new rows they make, and how the student is trained.
 
 vanilla   eda   linda   class-weights   oversample   smote   label-smoothing   temperature   …
 linda+partners=same+weight=0.5        the same method with other settings of `Policy` or `Training`
-linda+balance                         a setting that is on or off needs no value
+linda+balance                         a boolean setting needs no value
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SMOOTHING = 0.1
 
 @dataclass(frozen=True)
 class Policy:
-    """How new rows are made. Everything but `keep` and `balance` is a setting of `linda augment`, with its default."""
+    """How new rows are made. All except `keep` and `balance` are settings of `linda augment`, with its defaults."""
 
     partners: str = Augmenter.partners
     ratio: str = Augmenter.ratio
@@ -39,7 +39,7 @@ class Policy:
     per_row: int = Augmenter.per_row
     gates: bool = True
     weight: float = Augmenter.weight
-    keep: float = 0.0  # drop new rows whose label and the teacher's prediction share less than this
+    keep: float = 0.0  # drop new rows whose label overlaps less than this with the teacher's prediction
     balance: bool = False  # fill every class up to the largest, instead of `per_row` new rows for each row
 
     def __post_init__(self) -> None:
@@ -57,10 +57,10 @@ class Policy:
 
 @dataclass(frozen=True)
 class Training:
-    """How the student is trained and its probabilities are used, whatever the rows."""
+    """How the student is trained and its probabilities are used."""
 
     mixup: float = 0.0  # Beta parameter of mixup between sentence vectors; 0: none
-    smoothing: float = 0.0  # share of the label that is spread over all classes
+    smoothing: float = 0.0  # share of the label that is distributed over all classes
     class_weights: bool = False  # every class has the same total weight
     smote: bool = False  # synthetic vectors for rare classes
     scaled: bool = False  # temperature scaling on held-out folds
@@ -72,7 +72,7 @@ class Training:
             )
 
 
-# Settings that apply only to methods that make a text of two.
+# Settings that apply only to methods that mix two texts.
 _MIXING_ONLY = ("partners", "ratio", "raw_ratio", "temperature")
 
 
@@ -81,7 +81,7 @@ class Recipe:
     """A method with its settings.
 
     Attributes:
-        name: As asked for on the command line.
+        name: As given on the command line.
         source: Where new rows come from: an augmentation method, PSEUDO_LABEL, OVERSAMPLE, or None.
         policy: How new rows are made.
         training: How the student is trained.
@@ -110,7 +110,7 @@ class Recipe:
         return self.uses_unlabelled or (self.augments and (self.policy.labels == "predicted" or self.policy.keep > 0))
 
     def record(self) -> dict[str, Any] | None:
-        """The settings that decide this method's result; None if it has none."""
+        """Return the settings that affect this method's result; None if it has none."""
         training = {name: value for name, value in asdict(self.training).items() if value}
         if self.source is None:
             return training or None
@@ -118,7 +118,7 @@ class Recipe:
         return {name: value for name, value in asdict(self.policy).items() if name in known} | training
 
     def check_student(self, student: StudentKind, folds: int) -> None:
-        """Raises a LindaError if the student cannot be trained this way."""
+        """Raise a LindaError if the student cannot be trained this way."""
         if self.training.mixup and not student.mixes_vectors:
             raise LindaError(
                 f"{self.name} mixes vectors inside the minibatches of fine-tuning; the student {student.name} has none "
@@ -134,7 +134,7 @@ class Recipe:
 
 
 def policy_settings(recipe: Recipe) -> tuple[str, ...]:
-    """The names of the policy settings that have an effect."""
+    """Return the names of the policy settings that have an effect."""
     if recipe.source == PSEUDO_LABEL:
         return "per_row", "weight"
     if recipe.source == OVERSAMPLE:
@@ -178,15 +178,15 @@ _RECIPES = {
 
 
 def recipe_names() -> list[str]:
-    """All methods by name: those above, and every other augmentation method."""
+    """Return the names of all methods: those above, and every other augmentation method."""
     return [*_RECIPES, *(name for name in augmentation_methods() if name not in _RECIPES)]
 
 
 def parse_recipe(text: str) -> Recipe:
-    """`linda`, `linda+balance`, `linda+partners=same+weight=0.5`."""
+    """Parse a method: `linda`, `linda+balance`, `linda+partners=same+weight=0.5`."""
     name, *settings = text.split("+")
     if name not in recipe_names():
-        raise LindaError(f"there is no method {name!r}; known are {', '.join(recipe_names())}")
+        raise LindaError(f"there is no method {name!r}; choose from {', '.join(recipe_names())}")
     recipe = _RECIPES.get(name) or Recipe(name, name, Policy() if mixes_texts(name) else _BASELINE)
     changes = dict(_parse_setting(setting, text) for setting in settings)
     of_policy = {setting: value for setting, value in changes.items() if setting in get_type_hints(Policy)}
@@ -195,7 +195,7 @@ def parse_recipe(text: str) -> Recipe:
         raise LindaError(f"{text!r}: {name} makes no new rows and has no setting {next(iter(of_policy))}")
     for setting in of_policy:
         if setting not in policy_settings(recipe):
-            reason = "mixes no two texts" if setting in _MIXING_ONLY else "does not generate texts"
+            reason = "does not mix texts" if setting in _MIXING_ONLY else "does not generate texts"
             raise LindaError(f"{text!r}: {name} {reason} and has no {setting}")
     policy, training = replace(recipe.policy, **of_policy), replace(recipe.training, **of_training)
     return replace(recipe, name=text, policy=policy, training=training)
@@ -205,7 +205,7 @@ def _parse_setting(setting: str, text: str) -> tuple[str, Any]:
     types = {**get_type_hints(Policy), **get_type_hints(Training)}
     name, sign, value = setting.partition("=")
     if name not in types:
-        raise LindaError(f"{text!r}: there is no setting {name!r}; known are {', '.join(types)}")
+        raise LindaError(f"{text!r}: there is no setting {name!r}; choose from {', '.join(types)}")
     kind = types[name]
     if kind is bool and not sign:
         return name, True

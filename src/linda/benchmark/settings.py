@@ -1,4 +1,4 @@
-"""What all cells of a folder have in common."""
+"""Settings that all cells of a folder have in common."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ _QUICK_FOLDS = 5
 
 @dataclass(frozen=True)
 class BenchmarkSettings:
-    """The defaults are those of the paper, except the encoder.
+    """Settings of all cells of a folder. The defaults are those of the paper, except for the encoder.
 
     Attributes:
         encoder: Folder or hub name; None is all-MiniLM-L6-v2.
-        learning_rate: Of the student `finetune`.
+        learning_rate: Learning rate of the student `finetune`.
         batch_size: None: 8 with shots, 32 without.
         epochs: None: 30 with shots, 5 without.
         match: `steps`: every method gets the updates of vanilla. `epochs`: epochs over all its rows.
         max_length: Tokens of a text that the encoder reads.
-        test_size: At most this many rows of each test set.
+        test_size: Maximum number of rows of each test set.
         on: `test` or `validation`.
         models: The models of the augmentation methods.
         student: `finetune`, `probe`, `setfit`, `tfidf` or `module:attribute`.
         folds: Folds of the training rows on which thresholds and temperatures are tuned; 0: none; None: 5 for students
             that train in seconds, 0 for others.
         teacher: The student that labels new texts; None: the same as `student`.
-        teacher_encoder: Of the teacher; None: the same as `encoder`.
+        teacher_encoder: Encoder of the teacher; None: the same as `encoder`.
         unlabelled: A file of texts without labels, or `rest`.
         text: The column of the text in `unlabelled`.
         label: The column that `unlabelled` must not have.
@@ -94,7 +94,7 @@ class BenchmarkSettings:
         return self.epochs or (30 if protocol.is_low_resource else 5)
 
     def student_settings(self, protocol: Protocol, recipe: Recipe, n_rows: int, n_new: int) -> StudentSettings:
-        """How the student is trained on so many original and new rows."""
+        """Return the training settings for this many original and new rows."""
         counted = n_rows if self.match == "steps" else n_rows + n_new
         batch = self.batch(protocol)
         return StudentSettings(
@@ -109,19 +109,19 @@ class BenchmarkSettings:
         )
 
     def for_teacher(self) -> BenchmarkSettings:
-        """The settings with the teacher in place of the student."""
+        """Return the settings with the teacher as the student."""
         encoder = self.teacher_encoder or self.encoder
         return replace(self, student=self.teacher_name, encoder=encoder, learning_rate=self._teacher_rate)
 
     @property
     def _teacher_rate(self) -> float:
-        """That of the student, if it trains the same encoder; else the one known for the teacher's."""
+        """The student's rate, if the teacher has the same encoder; else the one known for its encoder."""
         is_shared = self.kind.uses_learning_rate and self.teacher_encoder is None
         known = None if is_shared else known_learning_rate(self.teacher_encoder or self.encoder)
         return known or self.learning_rate
 
     def record(self, recipe: Recipe, protocol: Protocol) -> dict[str, Any]:
-        """What decides a cell's result, without the paths of this machine."""
+        """Return the settings that affect a cell's result, without local paths."""
         shared: dict[str, Any] = {"student": self.student, "folds": self.n_folds}
         if self.student not in STUDENTS:
             shared["pipeline"] = _described(self.student)
@@ -153,7 +153,7 @@ class BenchmarkSettings:
 
 
 def model_name(model: str | None) -> str | None:
-    """A hub name as it is; a folder by its own name and the beginning of a hash of its content."""
+    """Return a hub name unchanged; for a folder, its name and the first digits of a hash of its content."""
     if model is None or not Path(model).is_dir():
         return model
     return f"{Path(model).resolve().name} {_hash(Path(model))}"
@@ -165,7 +165,7 @@ def _encoder_name(encoder: str | None) -> str | None:
 
 @lru_cache(maxsize=8)
 def _hash(folder: Path) -> str:
-    """Of a model's settings and weights."""
+    """Hash the settings and weights of a model."""
     digest = sha256()
     for file in sorted([folder / CONFIG_FILE, *folder.glob("*.safetensors"), *folder.glob("*.bin")]):
         if file.is_file():
@@ -182,7 +182,7 @@ def _file_name(path: str) -> str:
 
 @lru_cache(maxsize=4)
 def _described(student: str) -> str:
-    """A pipeline of the user's own by its steps and parameters: the name alone does not tell when it has changed."""
+    """Describe a user's pipeline by its steps and parameters, because its name does not change with them."""
     from linda.classifier.text_pipeline import import_pipeline
 
     return " ".join(repr(import_pipeline(student)).split())

@@ -36,14 +36,14 @@ class LabelledRows:
 
 @dataclass(frozen=True)
 class BenchmarkTask:
-    """tests: one test set, or several that are reported separately (MNLI's matched and mismatched)."""
+    """Training rows and test sets; several test sets are reported separately (MNLI matched and mismatched)."""
 
     name: str
     train: LabelledRows
     tests: dict[str, LabelledRows]
     source: str = "own files"  # or a folder of tasks, whole or with a sample to train on, or the hub
-    notes: tuple[str, ...] = ()  # what a reader of the table must know
-    small_classes: bool = False  # classes with fewer than k rows give what they have
+    notes: tuple[str, ...] = ()  # remarks for readers of the table
+    small_classes: bool = False  # use all rows of classes with fewer than k rows
 
     @property
     def classes(self) -> list[LabelName]:
@@ -61,7 +61,7 @@ class BenchmarkTask:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of all rows: other data under the same name has another."""
+        """Return a hash of all rows, to detect other data under the same name."""
         rows = {"train": asdict(self.train), "tests": {name: asdict(test) for name, test in self.tests.items()}}
         return sha256(json.dumps(rows).encode()).hexdigest()[:12]
 
@@ -72,14 +72,14 @@ SAMPLE = "a folder with a sample of the training rows"
 
 @dataclass(frozen=True)
 class _Hub:
-    """Where a task is on the hub. Splits have the names they have in the folders."""
+    """Where a task is on the hub. Splits are named as in the folders."""
 
     path: str
     config: str | None
     text: str
     label: str
     pair: str | None = None
-    names: tuple[str, ...] | None = None  # of the classes, where the hub's own differ from the folder's
+    names: tuple[str, ...] | None = None  # of the classes, if the hub's differ from the folder's
     revision: str | None = None
 
 
@@ -129,7 +129,7 @@ _COMPOSED = {"movies": ("sst2", "imdb")}
 
 
 def known_tasks(data: str | Path | None = None) -> list[str]:
-    """The tasks known by name, and the folders of `data` that are none of them."""
+    """Return the built-in tasks, and further folders in `data`."""
     known = [*_TASKS, *_COMPOSED]
     if data is None or not Path(data).is_dir():
         return known
@@ -178,12 +178,12 @@ def _load_named(name: str, data: Path | None, small_classes: bool = False) -> Be
     if name in _COMPOSED:
         return _composed(name, data)
     if data is not None and not data.is_dir():
-        raise LindaError(f"there is no folder {str(data)!r} with tasks")
+        raise LindaError(f"there is no folder {str(data)!r}; give a folder of tasks")
     known = _TASKS.get(name)
     if known is None and data is not None and (data / name).is_dir():
         known = _found(data / name)
     if known is None:
-        raise LindaError(f"there is no task {name!r}; known are {', '.join(known_tasks(data))}")
+        raise LindaError(f"there is no task {name!r}; choose from {', '.join(known_tasks(data))}")
     if data is not None:
         return _from_folder(name, data / known.folder, known)
     return _from_hub(name, known)
@@ -214,7 +214,7 @@ def _joined(parts: Mapping[str, LabelledRows]) -> LabelledRows:
 
 
 def _found(folder: Path) -> _Known:
-    """A task by the folder's name: its fields tell whether it has pairs and domains."""
+    """Describe a task in a folder: its fields show whether it has pairs and domains."""
     from linda.files.tables import find_format, read_table
 
     train = _split_file(folder, "train")
@@ -230,7 +230,7 @@ def _from_folder(name: str, folder: Path, known: _Known) -> BenchmarkTask:
     def read(split: str) -> LabelledRows:
         file = _split_file(folder, split)
         if file is None:
-            raise LindaError(f"the task {name!r} needs {folder / split}.jsonl.gz, which is not there")
+            raise LindaError(f"the task {name!r} needs {folder / split}.jsonl.gz, which does not exist")
         found = file.name.split(".")[0]
         if found != split:
             notes.append(f"{name}: {split} is the sample {found}")
@@ -243,7 +243,7 @@ def _from_folder(name: str, folder: Path, known: _Known) -> BenchmarkTask:
 
 
 def _split_file(folder: Path, split: str) -> Path | None:
-    """The whole split or, where that is not there, a sample of it."""
+    """Return the file of the whole split or, if it does not exist, of a sample."""
     patterns = (f"{name}.{end}" for name in (split, f"{split}_sample*") for end in ("jsonl.gz", "jsonl"))
     return next((file for pattern in patterns for file in sorted(folder.glob(pattern))), None)
 
@@ -251,7 +251,7 @@ def _split_file(folder: Path, split: str) -> Path | None:
 def _from_hub(name: str, known: _Known) -> BenchmarkTask:
     hub = known.hub
     if hub is None:
-        raise LindaError(f"the task {name!r} is not on the hub; give the folder that has it (--data DIR)")
+        raise LindaError(f"the task {name!r} is not on the hub; give the folder that contains it (--data DIR)")
     train, tests = (
         _hub_rows(name, hub, "train"),
         {test: _hub_rows(name, hub, split) for test, split in known.tests.items()},
@@ -264,9 +264,9 @@ def _hub_rows(name: str, hub: _Hub, split: str) -> LabelledRows:
 
     try:
         rows = datasets.load_dataset(hub.path, hub.config, split=split, revision=hub.revision)
-    except Exception as error:  # the hub, the network and the cache each fail in their own way
+    except Exception as error:  # the hub, the network and the cache raise various exceptions
         raise LindaError(
-            f"the task {name!r} could not be fetched from the hub ({type(error).__name__}); give a folder (--data DIR)"
+            f"the task {name!r} cannot be downloaded from the hub ({type(error).__name__}); give a folder (--data DIR)"
         ) from error
     names = hub.names or rows.features[hub.label].names
     pairs = None if hub.pair is None else list(rows[hub.pair])
@@ -302,9 +302,9 @@ def _read_file(path: Path, text: str, label: str, pair: str | None, domain: str 
 
 @lru_cache(maxsize=2)
 def read_unlabelled(path: Path, text: str, label: str) -> tuple[str, ...]:
-    """The texts of a file that has no labels.
+    """Read the texts of a file without labels.
 
-    A file with labels is refused: whoever has labels should train on them.
+    A file with labels is rejected: labelled rows should be trained on.
     """
     from linda.files.tables import column_values, find_format, read_table
 
@@ -313,7 +313,7 @@ def read_unlabelled(path: Path, text: str, label: str) -> tuple[str, ...]:
         raise LindaError(f"{path}: there is no column {text!r}; the data has {shown(schema.names)}")
     if label in schema.names:
         raise LindaError(
-            f"{path} has a column {label!r}, but --unlabelled takes texts without labels; drop the column, or train "
+            f"{path} has a column {label!r}, but --unlabelled needs texts without labels; drop the column, or train "
             "on these rows"
         )
     texts = [value for batch in batches for value in column_values(batch, text)]
@@ -335,13 +335,13 @@ def _checked(task: BenchmarkTask) -> BenchmarkTask:
     classes = set(task.train.labels)
     if len(classes) < 2:
         raise LindaError(
-            f"{task.name}: all training rows have the label {task.classes[0]!r}; there is nothing to learn"
+            f"{task.name}: all training rows have the label {task.classes[0]!r}; give at least two classes"
         )
     for rows in task.tests.values():
         for number, label in enumerate(rows.labels):
             if label not in classes:
                 raise LindaError(
                     f"{task.name}: row {number} of the test set has the label {label!r}, "
-                    f"which training never has (it has {shown(task.classes)})"
+                    f"which the training rows do not have (they have {shown(task.classes)})"
                 )
     return task

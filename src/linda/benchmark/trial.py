@@ -27,7 +27,7 @@ from linda.evaluation.tuning import fit_temperature, held_out_probabilities, sca
 
 
 def run_cell(cell: Cell, settings: BenchmarkSettings) -> dict[str, Any]:
-    """The result of one cell, as it is written to its file."""
+    """Compute the result of one cell, in the form of its file."""
     started = time.perf_counter()
     task = cell.task.load()
     parts = split(task, cell.domain, settings.on, settings.test_size)
@@ -71,7 +71,7 @@ def _sources(cell: Cell, settings: BenchmarkSettings, task: BenchmarkTask, parts
 
 @lru_cache(maxsize=1)
 def _fit_teacher(cell: Cell, settings: BenchmarkSettings) -> Student:
-    """Trained on the originals alone. The methods of a seed come one after the other and share it."""
+    """Train a teacher on the originals only. The methods of a seed run consecutively and share it."""
     task = cell.task.load()
     pool = split(task, cell.domain, settings.on, settings.test_size).pool
     rows = draw(task, pool, cell.protocol, cell.seed)
@@ -80,7 +80,7 @@ def _fit_teacher(cell: Cell, settings: BenchmarkSettings) -> Student:
 
 @dataclass(frozen=True)
 class TrainedStudent:
-    """A student, and what was tuned on folds of its training rows."""
+    """A student, with held-out predictions for tuning."""
 
     student: Student
     classes: list[LabelName]
@@ -92,7 +92,7 @@ class TrainedStudent:
     def fit(
         cls, cell: Cell, settings: BenchmarkSettings, classes: list[LabelName], rows: LabelledRows, new: NewRows
     ) -> TrainedStudent:
-        """Trains on all rows, and on each part of them that folds leave."""
+        """Train on all rows, and on the training part of each fold."""
         student = _fit_student(cell, settings, classes, rows, new)
         codes = class_codes(rows.labels, classes)
         if not settings.n_folds:
@@ -111,7 +111,7 @@ class TrainedStudent:
         return cls(student, classes, codes, scaled(found, temperature), round(temperature, 4))
 
     def score(self, test: LabelledRows, rare: Sequence[LabelName]) -> Scores:
-        """Every metric on test rows, at the usual threshold and at tuned ones."""
+        """Compute all metrics on test rows, with the default threshold and with tuned ones."""
         probabilities = self.student.predict_proba(test.texts, test.pairs)
         if self.temperature is not None:
             probabilities = scaled(probabilities, self.temperature)
@@ -125,7 +125,7 @@ class TrainedStudent:
 def _fit_student(
     cell: Cell, settings: BenchmarkSettings, classes: list[LabelName], rows: LabelledRows, new: NewRows | None
 ) -> Student:
-    """Trains on originals and new rows; None: on the originals alone."""
+    """Train on originals and new rows; None: on the originals only."""
     texts, pairs = rows.texts, rows.pairs
     labels = np.eye(len(classes))[class_codes(rows.labels, classes)]
     weights = np.ones(len(rows))
@@ -143,7 +143,7 @@ def _fit_student(
 
 
 def _trained_labels(labels: np.ndarray, weights: np.ndarray, training: Training) -> tuple[np.ndarray, np.ndarray]:
-    """Labels (N, C) and weights (N,) after class weights and label smoothing."""
+    """Apply class weights and label smoothing to labels (N, C) and weights (N,)."""
     if training.class_weights:
         mass = (labels * weights[:, None]).sum(axis=0)  # (C,)
         balanced = mass.sum() / np.maximum(mass, 1e-12) / (mass > 0).sum()
@@ -155,7 +155,7 @@ def _trained_labels(labels: np.ndarray, weights: np.ndarray, training: Training)
 
 @lru_cache(maxsize=1)
 def describe_machine() -> str:
-    """The number of cores and the processor."""
+    """Return the number of cores and the processor."""
     return f"{os.cpu_count()} cores ({_processor()})"
 
 

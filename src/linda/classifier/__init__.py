@@ -1,11 +1,11 @@
 """Text classifiers for hard and soft labels.
 
-packing             short texts laid end to end, so that no padding is computed
+packing             short texts packed end to end, to avoid padding
 encoder             texts to vectors, with any `transformers` encoder
-vectors             vectors of an encoder that is not trained, each computed once
-inputs              training rows as all classifiers take them
+vectors             cached vectors of a frozen encoder
+inputs              checks of training rows, shared by all classifiers
 losses              the loss for soft labels
-seeding             randomness that follows from a seed
+seeding             seeded random streams and dropout
 text_classifier     an encoder fine-tuned with a linear layer on top
 weighted_estimator  scikit-learn classifiers on soft labels; SMOTE
 probe               logistic regression on vectors

@@ -1,6 +1,6 @@
 """Contrastive fine-tuning of an encoder, then logistic regression on its vectors: SetFit (Tunstall et al. 2022).
 
-The `setfit` package takes hard labels only. Here the similarity that a pair is trained towards is the inner product of
+The `setfit` package supports hard labels only. Here the target similarity of a pair is the inner product of
 its two labels: 1 for the same class, 0 for different ones, and between the two for soft labels.
 """
 
@@ -25,10 +25,10 @@ from linda.classifier.weighted_estimator import WeightedEstimator
 from linda.errors import LindaError
 from linda.model.pretrained import find_device
 
-PAIRS_PER_ROW = 40  # half of them of the same class: SetFit's num_iterations = 20
+PAIRS_PER_ROW = 40  # half of them of the same class, as SetFit's num_iterations=20
 PAIRS_PER_BATCH = 16
-_LEARNING_RATE = 2e-5  # SetFit's, for encoders whose own is not known
-_WARM_UP = 0.1  # share of the updates
+_LEARNING_RATE = 2e-5  # SetFit's default, for encoders without a known learning rate
+_WARM_UP = 0.1  # share of the updates used for warm-up
 
 
 class ContrastiveClassifier:
@@ -78,13 +78,13 @@ class ContrastiveClassifier:
         classes: Sequence[Any] | None = None,
         seed: int = 0,
     ) -> ContrastiveClassifier:
-        """Trains from the pretrained encoder; the arguments are those of `TextClassifier.fit`."""
+        """Train from the pretrained encoder. The arguments are those of `TextClassifier.fit`."""
         rows = TrainingRows.of(texts, labels, pairs, weights, classes)
         texts, pairs, targets, self.classes_, row_weights = rows
         encoder = SentenceEncoder.from_pretrained(self.encoder, self.max_length).to(self.device)
         if self.updates is None:
             self.updates = contrastive_updates(len(texts))
-        if len(np.unique(targets.argmax(axis=1))) > 1:  # a fold of a single class has nothing to contrast
+        if len(np.unique(targets.argmax(axis=1))) > 1:  # with a single class there is nothing to contrast
             with seeded_dropout(seed, self.device), encoder.narrowed(chain(texts, () if pairs is None else pairs)):
                 self._train(encoder.train(), texts, pairs, targets, row_weights, seed)
         self._vectors = SentenceVectors(encoder)
@@ -108,7 +108,7 @@ class ContrastiveClassifier:
         codes = targets.argmax(axis=1)
         for _ in range(self.updates):
             first, second = draw_pairs(codes, PAIRS_PER_BATCH, random)
-            used, place = np.unique([first, second], return_inverse=True)  # with few rows, many come more than once
+            used, place = np.unique([first, second], return_inverse=True)  # with few rows, many occur more than once
             vectors = encoder([tokens[row] for row in used])[torch.from_numpy(place.reshape(2, -1))]  # (2, B, d)
             similarity = nn.functional.cosine_similarity(vectors[0], vectors[1])  # (B,)
             wanted = torch.from_numpy((targets[first] * targets[second]).sum(axis=1)).to(similarity)
@@ -120,19 +120,19 @@ class ContrastiveClassifier:
             schedule.step()
 
     def predict_proba(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-        """The probability (N, C) of each of `classes_` for each text."""
+        """Return the probabilities (N, C) of `classes_` for each text."""
         if self._vectors is None:
             raise LindaError("this ContrastiveClassifier has not been trained; call fit first")
         return self._head.predict_proba(self._vectors(by_position(texts), by_position(pairs)))
 
 
 def contrastive_updates(n_rows: int) -> int:
-    """How many minibatches 40 pairs per row are."""
+    """Return the number of minibatches for 40 pairs per row."""
     return math.ceil(PAIRS_PER_ROW * n_rows / PAIRS_PER_BATCH)
 
 
 def draw_pairs(codes: np.ndarray, count: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """`count` pairs of rows, half of them of one class, half of two; a class of one row is paired with itself."""
+    """Draw pairs of rows, half of them with the same class; the only row of a class is paired with itself."""
     first = random.integers(len(codes), size=count)
     same = np.arange(count) < count // 2
     is_same_class = codes[first][:, None] == codes[None]  # (count, N)

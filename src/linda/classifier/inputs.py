@@ -1,4 +1,4 @@
-"""Training rows as every classifier here takes them: lists of texts, distributions over classes, weights."""
+"""Checks of training rows, shared by all classifiers: texts, distributions over classes, weights."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from linda.errors import LindaError
 
 
 def as_distributions(labels: Sequence[Any] | np.ndarray, classes: Sequence[Any] | None) -> tuple[np.ndarray, list[Any]]:
-    """Labels as rows (N, C) that sum to 1, and the classes that the C columns stand for."""
+    """Convert labels to rows (N, C) that sum to 1; return also the classes of the C columns."""
     array = np.asarray(labels)
     if array.ndim == 2:
         if classes is None or len(classes) != array.shape[1]:
             count = "none" if classes is None else str(len(classes))
             raise LindaError(
-                f"distributions over {array.shape[1]} classes need as many names in `classes`, got {count}"
+                f"distributions over {array.shape[1]} classes need the same number of names in `classes`, got {count}"
             )
         wrong = ~np.isfinite(array).all(axis=1) | (array < 0).any(axis=1) | (np.abs(array.sum(axis=1) - 1) > 1e-3)
         if wrong.any():
             row = int(wrong.argmax())
-            raise LindaError(f"label {row} is no distribution: {array[row].tolist()} must be ≥ 0 and sum to 1")
+            raise LindaError(f"label {row} is not a distribution: {array[row].tolist()} must be ≥ 0 and sum to 1")
         return array.astype(np.float64), _plain(classes)
     names = _plain(labels)
     known = sorted(set(names)) if classes is None else _plain(classes)
     column: dict[Hashable, int] = {name: number for number, name in enumerate(known)}
     unknown = next((name for name in names if name not in column), None)
     if unknown is not None:
-        raise LindaError(f"the label {unknown!r} is none of the classes {known}")
+        raise LindaError(f"the label {unknown!r} is not one of the classes {known}")
     return np.eye(len(known))[[column[name] for name in names]], known
 
 
 def _plain(values: Iterable[Any]) -> list[Any]:
-    """Python values instead of numpy scalars, which JSON cannot write."""
+    """Convert numpy scalars, which JSON cannot represent, to Python values."""
     return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
 def by_position(column: Any) -> Any:
-    """A numpy or pandas column as a list: rows are taken by position, and pandas' [] looks up its index instead."""
+    """Convert a numpy or pandas column to a list, because `[]` of pandas looks up the index, not the position."""
     return column.tolist() if hasattr(column, "tolist") else column
 
 
@@ -50,7 +50,7 @@ class TrainingRows(NamedTuple):
     pairs: Sequence[str] | None
     targets: np.ndarray  # (N, C), each row sums to 1
     classes: list[Any]  # of the C columns
-    weights: np.ndarray  # (N,), 1 where none were given
+    weights: np.ndarray  # (N,), 1 by default
 
     @classmethod
     def of(
@@ -61,7 +61,7 @@ class TrainingRows(NamedTuple):
         weights: Sequence[float] | None,
         classes: Sequence[Any] | None,
     ) -> TrainingRows:
-        """The arguments are those of `TextClassifier.fit`."""
+        """Check the arguments of `TextClassifier.fit`."""
         texts, pairs, weights = by_position(texts), by_position(pairs), by_position(weights)
         targets, known = as_distributions(labels, classes)
         check_rows(texts, pairs, len(targets), weights)
@@ -72,11 +72,11 @@ class TrainingRows(NamedTuple):
 def check_rows(
     texts: Sequence[str], pairs: Sequence[str] | None, n_labels: int, weights: Sequence[float] | None
 ) -> None:
-    """Raises a LindaError unless all columns have one entry per text."""
+    """Raise a `LindaError` unless all columns have one entry per text."""
     if isinstance(texts, str):
         raise LindaError("texts must be a list of texts, got one string")
     if not len(texts):
-        raise LindaError("there are no texts to classify")
+        raise LindaError("the list of texts is empty; give at least one")
     for what, column in (("labels", range(n_labels)), ("pairs", pairs), ("weights", weights)):
         if column is not None and len(column) != len(texts):
             raise LindaError(f"{len(texts)} texts but {len(column)} {what}: each text needs one")

@@ -1,4 +1,4 @@
-"""Packs short texts end to end, so that an encoder computes no padding and reads its weights once.
+"""Packs short texts end to end, so that an encoder computes no padding and reads its weights only once.
 
 A minibatch of eight questions has about a hundred tokens. Padding adds half as many, and in groups of similar length
 each group reads all weights, forward and backward. Packed end to end, with positions that restart at every text and
@@ -21,9 +21,9 @@ _PADDING = -1
 class Packed:
     """Texts in lines of equal length. All tensors are (lines, length)."""
 
-    values: dict[str, Tensor]  # input_ids and what else the encoder reads
+    values: dict[str, Tensor]  # input_ids and other inputs of the encoder
     text: Tensor  # which text a token belongs to, −1 for padding
-    position: Tensor  # of a token in its text, from 0
+    position: Tensor  # position of a token in its text, from 0
 
     def attention_bias(self) -> Tensor:
         """(lines, 1, length, length): 0 within a text, the lowest number between texts."""
@@ -42,7 +42,7 @@ class Packed:
 
 
 def pack(texts: Sequence[dict[str, Tensor]], padding: int) -> Packed:
-    """Texts, each a dict of token sequences (L,), as few lines; `padding` fills up `input_ids`, 0 the others."""
+    """Pack texts, each a dict of token sequences (L,), into few lines; `input_ids` are padded with `padding`."""
     lengths = [len(text["input_ids"]) for text in texts]
     lines = _lines(lengths)
     shape = (len(lines), max(sum(lengths[number] for number in line) for line in lines))
@@ -61,8 +61,8 @@ def pack(texts: Sequence[dict[str, Tensor]], padding: int) -> Packed:
 
 
 def _lines(lengths: Sequence[int]) -> list[list[int]]:
-    """Which texts share a line: longest first, each into the first line with enough room."""
-    room = max(_LINE, *lengths)
+    """Assign texts to lines (first-fit decreasing)."""
+    capacity = max(_LINE, *lengths)
     lines: list[list[int]] = []
     left: list[int] = []
     for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
@@ -70,7 +70,7 @@ def _lines(lengths: Sequence[int]) -> list[list[int]]:
         if line is None:
             line = len(lines)
             lines.append([])
-            left.append(room)
+            left.append(capacity)
         lines[line].append(number)
         left[line] -= lengths[number]
     return lines

@@ -1,4 +1,4 @@
-"""Logistic regression on the vectors of an encoder that is not trained."""
+"""Logistic regression on the vectors of a frozen encoder."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _MOST_ITERATIONS = 2_000
 
 
 def logistic_regression(inverse_penalty: float = 1.0) -> Any:
-    """scikit-learn's, with enough iterations to converge."""
+    """Return scikit-learn's logistic regression, with enough iterations to converge."""
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(C=inverse_penalty, max_iter=_MOST_ITERATIONS)
 
 
-# Vectors of unit length lie close together: with C = 1 a few rows hardly move the prediction.
+# Vectors of unit length lie close together: with C = 1, a few rows hardly affect the prediction.
 PROBE_PENALTY = 10.0
 
 
@@ -40,7 +40,7 @@ class LinearProbe:
         (1, 2)
     """
 
-    updates = 0  # it is not trained by minibatches
+    updates = 0  # not trained with minibatches
 
     def __init__(self, encoder: str | Path | None = None, *, max_length: int = 256, smote: bool = False) -> None:
         self._vectors = shared_vectors(encoder, max_length)
@@ -57,12 +57,12 @@ class LinearProbe:
         classes: Sequence[Any] | None = None,
         seed: int = 0,
     ) -> LinearProbe:
-        """Trains on the rows; the arguments are those of `TextClassifier.fit`."""
+        """Train on the rows. The arguments are those of `TextClassifier.fit`."""
         rows = TrainingRows.of(texts, labels, pairs, weights, classes)
         texts, pairs, targets, self.classes_, row_weights = rows
         self._head.fit(self._vectors(texts, pairs), targets, row_weights, seed)
         return self
 
     def predict_proba(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-        """The probability (N, C) of each of `classes_` for each text."""
+        """Return the probabilities (N, C) of `classes_` for each text."""
         return self._head.predict_proba(self._vectors(by_position(texts), by_position(pairs)))

@@ -1,4 +1,4 @@
-"""Randomness that follows from a seed, without any lasting change of a global random state."""
+"""Seeded randomness that leaves the global random state unchanged."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import torch
 
 
 def random_stream(seed: int, stream: int) -> np.random.Generator:
-    """Separate streams for the decisions of one seed, so that one more draw in one never shifts the others."""
+    """Return one of several independent streams of a seed, so that more draws in one do not shift the others."""
     return np.random.default_rng([seed, stream])
 
 
 @contextmanager
 def seeded_dropout(seed: int, device: torch.device) -> Iterator[None]:
-    """Dropout layers draw from torch's global random state: it is set for the block and restored after it."""
+    """Set torch's global random state, which dropout layers use, inside the block, and restore it after."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield

@@ -37,14 +37,14 @@ class Student(Protocol):
 
 @dataclass(frozen=True)
 class StudentKind:
-    """What a student needs and can do, known before anything is trained."""
+    """The requirements and capabilities of a student."""
 
     name: str
     uses_encoder: bool = False
-    trains_encoder: bool = False  # minutes instead of seconds
+    trains_encoder: bool = False  # training takes minutes instead of seconds
     uses_learning_rate: bool = False  # and batch size and epochs
-    mixes_vectors: bool = False  # mixup inside its minibatches
-    has_vectors: bool = True  # on which SMOTE can work
+    mixes_vectors: bool = False  # supports mixup of vectors within minibatches
+    has_vectors: bool = True  # which SMOTE needs
 
 
 _KINDS = {
@@ -58,7 +58,7 @@ _KINDS = {
 
 
 def find_student(name: str) -> StudentKind:
-    """The kind of a student by its name or import path."""
+    """Return the kind of a student by its name or import path."""
     if name in _KINDS:
         return _KINDS[name]
     if ":" not in name:
@@ -72,7 +72,7 @@ def find_student(name: str) -> StudentKind:
 
 @dataclass(frozen=True)
 class StudentSettings:
-    """How a student is trained. A student ignores what does not apply to it.
+    """Training settings. A student ignores those that do not apply to it.
 
     Attributes:
         encoder: Folder or hub name; None is all-MiniLM-L6-v2.
@@ -93,7 +93,7 @@ class StudentSettings:
 
 
 def make_student(name: str, settings: StudentSettings) -> Student:
-    """An untrained student.
+    """Create an untrained student.
 
     Example:
         >>> student = make_student("tfidf", StudentSettings())

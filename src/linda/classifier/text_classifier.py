@@ -4,8 +4,8 @@
     classifier.predict(["How far is the moon?"])
 
 The loss is cross-entropy against a distribution. (The Trainer of `transformers` treats float vectors as multi-label
-targets and scores every class separately.) The seed of `fit` decides everything random in it: the new head, the order
-of the rows and the dropout.
+targets and scores every class separately.) The seed of `fit` determines all randomness: the new head, the order of the
+rows and the dropout.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class TextClassifier:
         updates: Number of minibatches, whatever the number of rows.
         mixup: Mix sentence vectors and labels within each minibatch, λ ~ Beta(mixup, mixup) (Guo et al. 2019).
         dropout: Dropout on the sentence vector.
-        max_length: Tokens of a text that the encoder reads; the rest is cut off.
+        max_length: Tokens of a text that the encoder reads; the rest is truncated.
         device: `auto`, `cpu`, `cuda` or `mps`.
         progress: Show a progress bar.
 
@@ -94,15 +94,15 @@ class TextClassifier:
         classes: Sequence[Any] | None = None,
         seed: int = 0,
     ) -> TextClassifier:
-        """Trains from the pretrained encoder, or from the saved one if this classifier was loaded.
+        """Train from the pretrained encoder, or from the saved one if this classifier was loaded.
 
         Args:
             texts: One text per row.
             labels: One class per row, or distributions (N, C) over `classes`.
             pairs: The second text of each row, for tasks on pairs of texts.
             weights: Weight of each row in the loss, relative to the others of its minibatch.
-            classes: All classes, in order. Required with distributions, and if the rows do not show all of them.
-            seed: Decides the new layer, the order of the rows and the dropout.
+            classes: All classes, in order. Required with distributions, and if the rows do not include all of them.
+            seed: Seed of the new layer, the order of the rows and the dropout.
 
         Returns:
             This classifier.
@@ -148,7 +148,7 @@ class TextClassifier:
 
     @torch.inference_mode()
     def predict_proba(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-        """The probability (N, C) of each of `classes_` for each text."""
+        """Return the probabilities (N, C) of `classes_` for each text."""
         network = self._fitted()
         texts, pairs = by_position(texts), by_position(pairs)
         check_rows(texts, pairs, len(texts), None)
@@ -156,13 +156,13 @@ class TextClassifier:
         return np.asarray(network.logits(network.encoder(rows)).softmax(dim=-1).cpu().numpy())
 
     def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Any]:
-        """The likeliest class of each text."""
+        """Return the most likely class of each text."""
         return [self.classes_[best] for best in self.predict_proba(texts, pairs).argmax(axis=1)]
 
     def save(self, folder: str | Path) -> None:
-        """Writes a `transformers` folder of the encoder, with the linear layer beside it.
+        """Write a `transformers` folder of the encoder, with the linear layer as an additional file.
 
-        Replaces a classifier that was saved there before; refuses a folder that holds anything else.
+        Replaces a classifier that was saved there before; rejects a folder with anything else.
         """
         from safetensors.torch import save_file
 
@@ -185,6 +185,7 @@ class TextClassifier:
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> TextClassifier:
+        """Load a classifier that `save` wrote."""
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
@@ -198,7 +199,7 @@ class TextClassifier:
             _check_settings(settings)
             classifier = cls(folder, device=device, **settings)
         except (LindaError, TypeError) as error:
-            raise LindaError(f"{folder / CLASSIFIER_FILE}: {reason(error)}; save the classifier anew") from error
+            raise LindaError(f"{folder / CLASSIFIER_FILE}: {reason(error)}; save the classifier again") from error
         classifier.classes_ = classes
         encoder = SentenceEncoder.from_pretrained(folder, classifier.max_length)
         network = _Network(encoder, len(classes), classifier.dropout)
@@ -206,9 +207,9 @@ class TextClassifier:
         try:
             network.head.load_state_dict(load_file(head))
         except (SafetensorError, OSError, RuntimeError, ValueError) as error:
-            raise LindaError(f"{head} does not fit {CLASSIFIER_FILE} ({reason(error)}); save it anew") from error
+            raise LindaError(f"{head} does not fit {CLASSIFIER_FILE} ({reason(error)}); save it again") from error
         if not all(weight.isfinite().all() for weight in network.head.parameters()):
-            raise LindaError(f"{head} holds numbers that are not finite; save the classifier anew")
+            raise LindaError(f"{head} contains numbers that are not finite; save the classifier again")
         classifier._network = network.to(classifier.device).eval()
         return classifier
 
@@ -230,7 +231,7 @@ def _check_classes(classes: Any) -> None:
 
 
 def _check_settings(settings: dict[str, Any]) -> None:
-    """What a file says; of what is not there, the defaults hold."""
+    """Check settings from a file; missing ones have defaults."""
     for name in ("batch_size", "epochs", "updates"):
         if settings.get(name) is not None:
             checked_integer(settings[name], name, 1, 10**9)
@@ -253,25 +254,25 @@ class _Network(nn.Module):
         self.head = nn.Linear(encoder.width, n_classes)
 
     def initialize(self, generator: torch.Generator) -> None:
-        """As in BERT's fine-tuning: small normal weights, no bias."""
+        """Initialize as in fine-tuning of BERT: small normal weights, zero bias."""
         nn.init.normal_(self.head.weight, std=0.02, generator=generator)
         nn.init.zeros_(self.head.bias)
 
     def logits(self, vectors: Tensor) -> Tensor:
-        """(B, d) → (B, C)"""
+        """Map vectors (B, d) to logits (B, C)."""
         logits: Tensor = self.head(self.dropout(vectors))
         return logits
 
 
 def _batches_forever(n_rows: int, batch_size: int, random: np.random.Generator) -> Iterator[list[int]]:
-    """Random minibatches; every row comes once before any row comes again."""
+    """Yield random minibatches; every row is used once before any row is used again."""
     while True:
         order = random.permutation(n_rows).tolist()
         yield from (order[start : start + batch_size] for start in range(0, n_rows, batch_size))
 
 
 def _mixed(vectors: Tensor, targets: Tensor, beta: float, random: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """Vectors (B, d) and targets (B, C), each mixed with another row of the minibatch, all with one ratio."""
+    """Mix vectors (B, d) and targets (B, C) with those of other rows in the minibatch, all with one ratio."""
     share = float(random.beta(beta, beta))
     other = torch.from_numpy(random.permutation(len(vectors))).to(vectors.device)
     return share * vectors + (1 - share) * vectors[other], share * targets + (1 - share) * targets[other]

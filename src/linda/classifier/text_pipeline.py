@@ -17,7 +17,7 @@ from linda.errors import LindaError
 
 
 def tfidf_pipeline() -> Any:
-    """Words and pairs of words, weighted by TF-IDF, with logistic regression."""
+    """Return a pipeline of TF-IDF on unigrams and bigrams, and logistic regression."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.pipeline import make_pipeline
 
@@ -29,12 +29,12 @@ def tfidf_pipeline() -> Any:
 class TextPipeline:
     """A scikit-learn classifier of texts, trained on soft labels.
 
-    The steps before the last see every text once; soft labels are expanded to weighted rows for the last step alone,
-    so that inverse document frequencies count texts and not labels.
+    The steps before the last process every text once; for the last step, soft labels are expanded to weighted rows.
+    So inverse document frequencies count texts, not labels.
 
     Args:
         pipeline: A `Pipeline` whose first step takes texts, or a single estimator that does. It is cloned.
-        smote: Fill rare classes with SMOTE's synthetic vectors, made of what the last step reads.
+        smote: Fill rare classes with SMOTE's synthetic vectors, computed from the inputs of the last step.
 
     Example:
         >>> student = TextPipeline(tfidf_pipeline()).fit(["a fine film", "a dull film"], ["pos", "neg"])
@@ -42,7 +42,7 @@ class TextPipeline:
         (1, 2)
     """
 
-    updates = 0  # it is not trained by minibatches
+    updates = 0  # not trained with minibatches
 
     def __init__(self, pipeline: Any, *, smote: bool = False) -> None:
         self._pipeline = pipeline
@@ -62,7 +62,7 @@ class TextPipeline:
         classes: Sequence[Any] | None = None,
         seed: int = 0,
     ) -> TextPipeline:
-        """Trains on the rows; the arguments are those of `TextClassifier.fit`. A pair is read as one text."""
+        """Train on the rows. The arguments are those of `TextClassifier.fit`. A pair is joined to one text."""
         rows = TrainingRows.of(texts, labels, pairs, weights, classes)
         texts, pairs, targets, self.classes_, row_weights = rows
         joined = _joined(texts, pairs)
@@ -75,20 +75,20 @@ class TextPipeline:
         return self
 
     def predict_proba(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-        """The probability (N, C) of each of `classes_` for each text."""
+        """Return the probabilities (N, C) of `classes_` for each text."""
         joined = _joined(by_position(texts), by_position(pairs))
         return self._head.predict_proba(joined if self._features is None else self._features.transform(joined))
 
 
 def has_steps(estimator: Any) -> bool:
-    """Whether it is a pipeline with steps before the classifier, which turn texts into vectors."""
+    """Whether this is a pipeline with steps before the classifier, which turn texts into vectors."""
     from sklearn.pipeline import Pipeline
 
     return isinstance(estimator, Pipeline) and len(estimator.steps) > 1
 
 
 def import_pipeline(path: str) -> Any:
-    """The estimator that `module:attribute` names, or what it returns if it is a function or a class.
+    """Return the estimator named by `module:attribute`, or its result if it is a function or a class.
 
     Modules in the working directory are found too.
     """
@@ -98,7 +98,7 @@ def import_pipeline(path: str) -> Any:
     try:
         found = getattr(import_module(module), attribute)
         estimator = found if hasattr(found, "fit") and not isinstance(found, type) else found()
-    except Exception as error:  # the module is the user's own: anything may go wrong in it
+    except Exception as error:  # user code can raise anything
         raise LindaError(f"cannot import the student {path!r}: {type(error).__name__}: {error}") from error
     finally:
         sys.path.remove(here)
@@ -108,7 +108,7 @@ def import_pipeline(path: str) -> Any:
 
 
 def _joined(texts: Sequence[str], pairs: Sequence[str] | None) -> np.ndarray:
-    """An array of texts, which can be indexed by row numbers."""
+    """Return an array of texts, which can be indexed by row numbers."""
     both = texts if pairs is None else [f"{first} {second}" for first, second in zip(texts, pairs, strict=True)]
     array = np.empty(len(both), dtype=object)
     array[:] = both

@@ -1,4 +1,4 @@
-"""Sentence vectors of a pretrained encoder, each computed once in a process."""
+"""Sentence vectors of a pretrained encoder, cached per process."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import torch
 from linda.classifier.encoder import SentenceEncoder, find_encoder
 from linda.model.pretrained import find_device
 
-# Test texts are asked for again in every cell of a benchmark; texts that were generated for one cell are not.
+# Test texts are needed again in every cell of a benchmark; generated texts are needed in one cell only.
 _CACHED_TEXTS = 50_000
 
 
 class SentenceVectors:
-    """Vectors of unit length. The texts used last are kept in memory."""
+    """Vectors of unit length, with a cache of the most recently used texts."""
 
     def __init__(self, encoder: SentenceEncoder) -> None:
         self._encoder = encoder.eval()
@@ -47,10 +47,10 @@ def _shared(encoder: str, max_length: int) -> SentenceVectors:
 
 
 def shared_vectors(encoder: str | Path | None, max_length: int) -> SentenceVectors:
-    """One encoder and one cache for all callers in this process."""
+    """Return the encoder and cache that all callers in this process share."""
     return _shared(find_encoder(encoder), max_length)
 
 
 def unit_length(vectors: np.ndarray) -> np.ndarray:
-    """(N, d)"""
+    """Scale vectors (N, d) to unit length."""
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))

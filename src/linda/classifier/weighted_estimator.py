@@ -1,4 +1,4 @@
-"""scikit-learn classifiers trained on soft labels and, if asked, on SMOTE's synthetic vectors."""
+"""scikit-learn classifiers trained on soft labels and, optionally, on SMOTE's synthetic vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SMOTE_NEIGHBOURS = 5
 class WeightedEstimator:
     """Any scikit-learn classifier, trained on distributions over classes.
 
-    scikit-learn takes hard labels only. A row with the label (0.7, 0.3) therefore becomes two rows with the same
+    scikit-learn supports hard labels only. A row with the label (0.7, 0.3) therefore becomes two rows with the same
     vector: one of the first class with weight 0.7, one of the second with weight 0.3.
 
     Args:
@@ -33,7 +33,7 @@ class WeightedEstimator:
         self._n_classes = 0
 
     def fit(self, vectors: Any, targets: np.ndarray, weights: np.ndarray, seed: int = 0) -> WeightedEstimator:
-        """Trains on vectors (N, d), dense or sparse, with labels (N, C) and row weights (N,)."""
+        """Train on vectors (N, d), dense or sparse, with labels (N, C) and row weights (N,)."""
         self._n_classes = targets.shape[1]
         rows, codes, sample_weights = expand_soft_labels(targets, weights)
         vectors = vectors[rows]
@@ -44,20 +44,20 @@ class WeightedEstimator:
         return self
 
     def predict_proba(self, vectors: Any) -> np.ndarray:
-        """(N, C); classes that training did not show have probability 0."""
+        """Return probabilities (N, C); classes without training rows have probability 0."""
         probabilities = np.zeros((vectors.shape[0], self._n_classes))
         probabilities[:, self._fitted.classes_] = self._fitted.predict_proba(vectors)
         return probabilities
 
 
 def expand_soft_labels(targets: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distributions (N, C) as hard rows: the row number, class and weight of every positive entry."""
+    """Expand distributions (N, C) to hard rows: the row number, class and weight of every positive entry."""
     rows, codes = np.nonzero(targets)
     return rows, codes, targets[rows, codes] * weights[rows]
 
 
 def with_random_state(estimator: Any, seed: int) -> Any:
-    """A copy of the estimator in which every `random_state` is the seed."""
+    """Return a copy of the estimator with every `random_state` set to the seed."""
     from sklearn.base import clone
 
     names = [name for name in estimator.get_params() if name.split("__")[-1] == "random_state"]
@@ -68,14 +68,14 @@ def _fit(estimator: Any, vectors: Any, codes: np.ndarray, weights: np.ndarray, s
     from sklearn.dummy import DummyClassifier
     from sklearn.utils.validation import has_fit_parameter
 
-    if len(np.unique(codes)) == 1:  # a fold may hold a single class, which most classifiers refuse
+    if len(np.unique(codes)) == 1:  # a fold may have a single class, which most classifiers reject
         return DummyClassifier().fit(vectors, codes)
     seeded = with_random_state(estimator, seed)
     if has_fit_parameter(seeded, "sample_weight"):
         return seeded.fit(vectors, codes, sample_weight=weights)
     if not np.allclose(weights, 1):
         raise LindaError(
-            f"{type(estimator).__name__}.fit takes no sample_weight, which soft labels and row weights need; "
+            f"{type(estimator).__name__}.fit has no sample_weight, which soft labels and row weights need; "
             "use another classifier, or methods with hard labels"
         )
     return seeded.fit(vectors, codes)
@@ -87,7 +87,7 @@ def _with_synthetic_vectors(vectors: Any, codes: np.ndarray, weights: np.ndarray
     except ImportError as error:
         raise LindaError("smote needs imbalanced-learn; pip install 'linda[bench]'") from error
     if not np.allclose(weights, 1):
-        raise LindaError("smote takes hard labels without weights; leave label smoothing and class weights out")
+        raise LindaError("smote needs hard labels without weights; leave out label smoothing and class weights")
     counts = np.bincount(codes)
     # A class of one row has no neighbour to interpolate with.
     filled = {int(code): int(counts.max()) for code in np.flatnonzero((counts > 1) & (counts < counts.max()))}

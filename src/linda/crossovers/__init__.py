@@ -1,6 +1,6 @@
-"""Crossovers of two texts: runs of words of one, then of the other.
+"""Crossovers of two texts: a run of words of one, then of the other.
 
-cuts    where a text can be cut, and what stands before each place
+cuts    positions where a text can be cut, and counts before each position
 search  the best crossovers, given how well the parts of one text follow those of the other
 """
 

@@ -21,7 +21,7 @@ class CutText:
 
     Args:
         text: any text.
-        other: the text that it is mixed with. Words that both have say nothing about the origin of a crossover, so
+        other: the text it is mixed with. Words that both contain say nothing about the origin of a crossover, so
             only the others are counted.
     """
 
@@ -37,11 +37,11 @@ class CutText:
         return len(self.chunks)
 
     def run(self, start: int, stop: int) -> str:
-        """The text of chunks start … stop − 1."""
+        """Return the text of chunks start … stop − 1."""
         return self.text[self._starts[start] : self.ends[stop - 1]] if start < stop else ""
 
     def gap_before(self, place: int) -> str:
-        """The white space between two chunks: before chunk `place`."""
+        """Return the white space before chunk `place`, if it is between two chunks."""
         return self.text[self.ends[place - 1] : self._starts[place]] if 0 < place < len(self) else ""
 
     @cached_property
@@ -66,7 +66,7 @@ class CutText:
 
 
 def running_total(counts: Iterable[int]) -> IntArray:
-    """0, c₁, c₁ + c₂ …"""
+    """Return the cumulative sums 0, c₁, c₁ + c₂ …."""
     return np.concatenate([[0], np.cumsum(np.fromiter(counts, dtype=np.int64))]).astype(np.int64)
 
 

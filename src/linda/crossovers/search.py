@@ -5,9 +5,9 @@ A crossover keeps a run of chunks of one text, then of the other:
     a[:i] + b[j:]                 one seam
     a[:i] + b[j:k] + a[l:]        two seams
 
-and the same with a and b exchanged. Its score is the sum of what its runs and its seams are worth, less penalties for
-missing the ratio and the length asked for. What a seam is worth comes from outside: a trigram model (`linda.middles`),
-or the decoder of a LINDA model (`linda.interpolation`).
+and the same with a and b exchanged. Its score is the sum of the scores of its runs and seams, minus penalties for
+deviating from the requested ratio and length. The scores of seams come from a trigram model (`linda.middles`) or from
+the decoder of a LINDA model (`linda.interpolation`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ FloatArray = NDArray[np.float64]
 Run = tuple[int, int, int]  # text (0: a, 1: b), first chunk, the chunk after the last
 Seam = tuple[int, int, int]  # the text before it, that text's chunks before it, the other text's chunks before it
 
-# How far a crossover may be from the ratio and the length asked for.
+# How far a crossover may deviate from the requested ratio and length.
 SHARE_TOLERANCE = 0.1
 LENGTH_RANGE = (0.7, 1.4)
 
 _SHARE_PENALTY, _LENGTH_PENALTY = 4.0, 1.5
 _UNBALANCED_PENALTY = 1.5  # for each bracket or quotation mark without its partner
-_SEAMS_PER_DIRECTION = 40  # two seams are chosen among so many of each direction
+_SEAMS_PER_DIRECTION = 40  # candidates per direction for crossovers with two seams
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Crossover:
     Attributes:
         runs: (text, start, stop) of each run.
         share: words from a divided by words from either, not counting words that both texts have.
-        score: the larger, the better.
+        score: higher is better.
     """
 
     runs: tuple[Run, ...]
@@ -48,7 +48,7 @@ class Crossover:
     score: float
 
     def text(self, a: CutText, b: CutText) -> str:
-        """The crossover of the two texts that it was found for."""
+        """Assemble the crossover from the two texts that it was found for."""
         texts = a, b
         parts = []
         for t, start, stop in self.runs:
@@ -57,19 +57,19 @@ class Crossover:
 
     @property
     def seams(self) -> list[Seam]:
-        """Where one run ends and the next one begins."""
+        """Boundaries between runs."""
         return [(t, stop, start) for (t, _, stop), (_, start, _) in pairwise(self.runs)]
 
 
 @dataclass(frozen=True)
 class SeamScores:
-    """What the parts of a crossover are worth.
+    """Scores of the parts of a crossover.
 
     Attributes:
         seams: (n + 1, m + 1) each: how well b[j:] follows a[:i], and a[i:] follows b[:j], compared to its own context.
-        runs: (n + 1,) and (m + 1,): what the chunks of a and of b before each place are worth.
-        lengths: tokens before each place of a and of b, in the units of the length penalty.
-        second_seam: is added for a second seam.
+        runs: (n + 1,) and (m + 1,): cumulative scores of the chunks of a and of b before each place.
+        lengths: number of tokens before each place of a and of b, for the length penalty.
+        second_seam: added for a second seam.
     """
 
     seams: tuple[FloatArray, FloatArray]
@@ -93,14 +93,14 @@ class CrossoverSearch:
         self._seams = tuple(_inner(matrix) for matrix in scores.seams)
 
     def best(self, alpha: float, count: int = 12) -> list[Crossover]:
-        """The best crossovers for a ratio, best first; fewer than `count`, or none, if the texts are short or alike.
+        """Return the best crossovers for a ratio, best first; fewer than `count` if the texts are short or similar.
 
         Args:
             alpha: the share of a.
-            count: how many.
+            count: maximum number of crossovers.
 
         Returns:
-            Different texts, each with content words of both and no run of three chunks twice.
+            Crossovers with different texts, each with content words of both and no repeated run of three chunks.
         """
         found = [
             crossover
@@ -109,7 +109,7 @@ class CrossoverSearch:
             for crossover in search(first, alpha, count)
         ]
         found.sort(key=lambda crossover: -crossover.score)
-        # Where both texts have the same word at a seam, several crossovers are one text.
+        # If both texts have the same word at a seam, several crossovers give the same text.
         by_text: dict[tuple[str, ...], Crossover] = {}
         for crossover in found:
             by_text.setdefault(tuple(chunk for part in self._parts(crossover) for chunk in part), crossover)
@@ -131,7 +131,7 @@ class CrossoverSearch:
         ]
 
     def _with_two_seams(self, first: int, alpha: float, count: int) -> list[Crossover]:
-        """x[:i] + y[j:k] + x[l:], of at least two chunks of y; x never goes backwards."""
+        """x[:i] + y[j:k] + x[l:] with at least two chunks of y, and l ≥ i."""
         n = len(self._texts[first])
         there, back = (
             np.array(_largest(self._seams[t], _SEAMS_PER_DIRECTION), dtype=np.int64).reshape(-1, 2)  # (i, j), (k, l)
@@ -158,7 +158,7 @@ class CrossoverSearch:
         ]
 
     def _totals(self, *runs: tuple[int, IntArray | int, IntArray | int]) -> _Totals:
-        """Runs (text, start, stop) whose places broadcast."""
+        """Sum over runs (text, start, stop), whose places are arrays that broadcast."""
 
         def total(before: tuple[NDArray, NDArray], of: int | None = None) -> NDArray:
             counts = [before[t][stop] - before[t][start] for t, start, stop in runs if of in (None, t)]
@@ -167,7 +167,7 @@ class CrossoverSearch:
         a, b = self._texts
         words_a, words_b = (total((a.words_before, b.words_before), of) for of in (0, 1))
         content_a, content_b = (total((a.content_words_before, b.content_words_before), of) for of in (0, 1))
-        # A text may be unbalanced itself: only what the crossover adds is held against it.
+        # The texts may be unbalanced themselves: only what the crossover adds is penalized.
         brackets = np.abs(total((a.brackets_before, b.brackets_before)))
         quotes = total((a.quotes_before, b.quotes_before)) % 2
         brackets_allowed = max(abs(int(x.brackets_before[-1])) for x in (a, b))
@@ -181,7 +181,7 @@ class CrossoverSearch:
         )
 
     def _scored(self, totals: _Totals, seams: FloatArray, alpha: float) -> FloatArray:
-        """Scores, −∞ where the ratio or the length is too far off."""
+        """Return the scores, −∞ where the ratio or the length deviates too much."""
         lengths = self._scores.lengths
         wanted = alpha * lengths[0][-1] + (1 - alpha) * lengths[1][-1]  # L̃ of Eq. 3, not rounded
         distance = np.abs(totals.share - alpha)
@@ -198,7 +198,7 @@ class CrossoverSearch:
         return [self._texts[t].chunks[start:stop] for t, start, stop in crossover.runs]
 
     def _repeats(self, crossover: Crossover) -> bool:
-        """Whether a run of three chunks comes twice, or a chunk meets itself at a seam."""
+        """Whether a run of three chunks occurs twice, or the same chunk stands on both sides of a seam."""
         parts = [[chunk.casefold() for chunk in part] for part in self._parts(crossover)]
         if any(before and after and before[-1] == after[0] for before, after in pairwise(parts)):
             return True
@@ -209,7 +209,7 @@ class CrossoverSearch:
 
 @dataclass(frozen=True)
 class _Totals:
-    """What many crossovers of one form hold; arrays of one shape."""
+    """Properties of many crossovers of the same form, as arrays of the same shape."""
 
     share: FloatArray
     has_both: NDArray[np.bool_]  # content words of both texts
@@ -219,14 +219,14 @@ class _Totals:
 
 
 def naive_splice(a: str, b: str, alpha: float = 0.5) -> str:
-    """The first α of a, then the last 1 − α of b, cut without looking: what a crossover must be better than."""
+    """Join the first α of a and the last 1 − α of b, regardless of the words: the baseline for crossovers."""
     first, second = CutText(a, b), CutText(b, a)
     i, j = (int(alpha * len(text) + 0.5) for text in (first, second))
     return Crossover(((0, 0, i), (1, j, len(second))), alpha, 0.0).text(first, second).strip()
 
 
 def _inner(seams: FloatArray) -> FloatArray:
-    """Without the places that leave a side of the seam empty, or let the second side begin with its first chunk."""
+    """Exclude seams with an empty side, and seams after which the second text begins with its first chunk."""
     seams = seams.copy()
     seams[[0, -1], :] = -np.inf
     seams[:, [0, -1]] = -np.inf
@@ -234,7 +234,7 @@ def _inner(seams: FloatArray) -> FloatArray:
 
 
 def _largest(scores: FloatArray, count: int) -> list[tuple[int, int]]:
-    """The places of the largest finite numbers of a matrix, largest first; ties in reading order."""
+    """Return the positions of the largest finite entries of a matrix, largest first; ties in reading order."""
     flat = scores.ravel()
     bound = np.partition(flat, len(flat) - count)[len(flat) - count] if len(flat) > count else -np.inf
     chosen = np.flatnonzero((flat >= bound) & (flat > -np.inf))

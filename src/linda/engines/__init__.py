@@ -1,7 +1,8 @@
-"""One file per way to compute a model: the encoder's states of a text, and the texts that are written from states.
+"""Engines compute a model: they encode texts, and decode token ids from encoder states.
 
-`int8` computes with 8-bit numbers on any CPU, for the families it knows; `torch` runs any model on any device. "auto"
-is the first of them that can run. Their texts are mostly the same, but not always: 8 bits are not 32.
+`int8` computes with 8-bit integers on any CPU, for the model families it supports. `torch` runs any model on any
+device. "auto" selects the first engine that can run. Both mostly write the same text; a word may differ, because 8 bits
+round more than 32.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from linda.engines.forced import Reading
     from linda.model import LindaModel
 
-# From the fastest to the slowest: "auto" takes the first that runs here.
+# Fastest first: "auto" selects the first that can run here.
 NAMES = ("int8", "torch")
 
 
@@ -28,18 +29,22 @@ CPU_BATCH_TOKENS = 4096  # measured: docs/decoding.md
 
 
 class Engine(Protocol):
+    """What the interpolator needs from an engine."""
+
     name: str
 
     @property
-    def device(self) -> torch.device: ...
+    def device(self) -> torch.device:
+        """Where the model runs."""
+        ...
 
     @property
     def batch_tokens(self) -> int:
-        """Tokens (rows × paths × length) that it takes at once where the caller does not say."""
+        """Default number of tokens (rows × paths × length) per batch."""
         ...
 
     def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """ids (B, L) and mask (B, L) become the encoder's states (B, L, d)."""
+        """Encode ids (B, L) with mask (B, L) to states (B, L, d)."""
         ...
 
     def decode(
@@ -52,23 +57,23 @@ class Engine(Protocol):
         prior: torch.Tensor | None = None,
         lengths: Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
-        """Texts from states.
+        """Decode texts from states.
 
-        A row's texts depend on its own arguments alone, never on the other rows. Samples come in the order in which
-        they are drawn: the first one is the same whatever n.
+        The texts of a row depend only on the arguments of that row, never on other rows in the batch. Samples are
+        returned in the order in which they are drawn, so the first sample does not depend on `n`.
 
         Args:
-            states: what the decoder attends to, (B, S, d).
-            mask: 1 where a state is real, (B, S).
-            decoding: how a text is chosen.
-            seeds: one per row, for sampling.
-            pieces: per row the token ids of the texts that it was mixed from, for an engine that writes from a short
-                list of the vocabulary; others ignore them.
-            prior: is added to the attention scores of each state, in every layer and head, (B, S); None adds nothing.
-            lengths: per row the length wanted, L̃, which limits that of the text; None: the number of its states.
+            states: encoder states that the decoder attends to, (B, S, d).
+            mask: 1 for real states, 0 for padding, (B, S).
+            decoding: decoding settings.
+            seeds: one seed per row, for sampling.
+            pieces: token ids of the two source texts of each row, for engines that restrict the output vocabulary;
+                ignored by others.
+            prior: added to the attention scores of each state in every layer and head, (B, S); None adds nothing.
+            lengths: target length L̃ of each row, which limits the output length; defaults to the number of states.
 
         Returns:
-            `decoding.n` texts per row, the best first.
+            `decoding.n` hypotheses per row, best first.
 
         Example:
             engine.decode(states, mask, Decoding(beams=4), seeds=[0] * len(states))[0][0].ids
@@ -83,29 +88,32 @@ class Engine(Protocol):
         wanted: Sequence[Sequence[int]],
         prior: torch.Tensor | None = None,
     ) -> Reading:
-        """Forced decoding: how likely tokens are after each position of given sequences.
+        """Score given sequences (forced decoding): log-probabilities of tokens after each position.
 
         Args:
-            states: what the decoder attends to, (B, S, d).
-            mask: 1 where a state is real, (B, S).
-            sequences: per row, token sequences without start and end markers.
-            wanted: per row, the tokens whose log-probability is wanted; all tokens of the row's sequences are known
-                to an engine that chooses from a short list.
-            prior: as for `decode`.
+            states: encoder states that the decoder attends to, (B, S, d).
+            mask: 1 for real states, 0 for padding, (B, S).
+            sequences: token sequences of each row, without start and end markers.
+            wanted: the tokens of each row whose log-probability is returned. An engine that restricts the output
+                vocabulary of a row adds them to it.
+            prior: as in `decode`.
 
         Returns:
-            The log-probabilities (`log_p`), and a way to read on after any prefix (`read_on`).
+            The log-probabilities (`log_p`), with a method to score continuations of any prefix (`read_on`).
         """
         ...
 
 
 def choose(name: str, base: dict[str, Any], device: torch.device) -> str:
-    """The engine that "auto" stands for on this device, or the one asked for by name if it can run there.
+    """Return the engine for "auto" on this device, or the named engine if it can run there.
 
-    base: the configuration of the encoder-decoder, as `transformers` writes it.
+    Args:
+        name: "auto" or the name of an engine.
+        base: the configuration of the encoder-decoder, as `transformers` writes it.
+        device: where the model runs.
     """
     if name not in ("auto", *NAMES):
-        raise LindaError(f"engine {name!r} is not known: take one of auto, {', '.join(NAMES)}")
+        raise LindaError(f"unknown engine {name!r}: choose one of auto, {', '.join(NAMES)}")
     if name == "torch":
         return name
     from linda.engines.int8_engine import Int8Engine
@@ -114,12 +122,14 @@ def choose(name: str, base: dict[str, Any], device: torch.device) -> str:
     if why_not is None:
         return "int8"
     if name == "int8":
-        raise LindaError(f"the engine int8 cannot run here: {why_not}; take the one that always does (--engine torch)")
+        raise LindaError(
+            f"the int8 engine cannot run here: {why_not}; use the engine that always runs (--engine torch)"
+        )
     return "torch"
 
 
 def load(name: str, model: LindaModel) -> Engine:
-    """An engine for a model in memory. The torch engine sees later changes of its weights, the int8 engine does not."""
+    """Create an engine for a model in memory. Only the torch engine follows later changes of the weights."""
     if choose(name, model.config.base, model.device) == "int8":
         from linda.engines.int8_engine import Int8Engine
 
@@ -130,14 +140,14 @@ def load(name: str, model: LindaModel) -> Engine:
 
 
 def load_folder(name: str, folder: Path, config: LindaConfig, device: torch.device, precision: str = "auto") -> Engine:
-    """An engine for a model on disk; only the torch engine needs `transformers`, which takes seconds to import."""
+    """Create an engine for a model on disk. Only the torch engine imports `transformers`, which takes seconds."""
     from linda.engines.gpu import find_precision
     from linda.model.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_seq2seq
 
     dtype = find_precision(precision, device)
     if precision != "auto":
         if name == "int8":
-            raise LindaError(f"precision={precision!r} is for the engine torch; int8 computes in 8 bits")
+            raise LindaError(f"precision={precision!r} applies to the torch engine; int8 always computes in 8 bits")
         name = "torch"
     if choose(name, config.base, device) == "int8":
         from linda.engines.int8_engine import Int8Engine

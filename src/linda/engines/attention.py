@@ -1,6 +1,6 @@
-"""Attention of the lean network, and the additive bias that says what may be attended to, and how much.
+"""Attention of the int8 network, and the additive bias that masks and weights positions.
 
-Shapes: B rows, H heads of k numbers, q queries per row, n positions that are attended to.
+Shapes: B rows, H heads of size k, q queries per row, n positions that are attended to.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ from torch import Tensor
 
 
 def attention_bias(mask: Tensor, prior: Tensor | None = None) -> Tensor:
-    """What is added to the attention scores of each position, (B, n): −∞ where the mask (B, n) is 0, else the prior.
+    """Return the bias added to the attention scores, (B, n): −∞ where the mask (B, n) is 0, else the prior.
 
-    prior (B, n): a log-probability per position, for example log α on one text and log(1 − α) on another; None is 0.
+    The prior (B, n) is a log-probability per position, such as log α on one text and log(1 − α) on the other.
     """
     bias = torch.zeros(mask.shape, device=mask.device) if prior is None else prior.to(torch.float32, copy=True)
     return bias.masked_fill_(mask == 0, -torch.inf)
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
-    """softmax(q·K + bias)·V; queries come scaled. Small matrices, for which this is faster than the fused attention.
+    """Compute softmax(q·K + bias)·V for queries that are already scaled, (B·q, H·k).
 
-    queries (B, q, H, k), keys (B, H, k, n), values (B, H, n, k), bias (B, 1, q or 1, n) → (B·q, H·k).
+    The matrices are small: for them this is faster than PyTorch's fused attention.
+
+    queries (B, q, H, k), keys (B, H, k, n), values (B, H, n, k), bias (B, 1, q or 1, n).
     """
     rows, count, heads, size = queries.shape
     queries = queries.transpose(1, 2).reshape(rows * heads, count, size)

@@ -1,10 +1,10 @@
 """Encoder and decoder of the BART family with 8-bit linear layers, in plain PyTorch.
 
-BART, mBART, Marian and Pegasus are one network with four switches: whether a layer normalizes before or after it
-computes, whether embeddings are normalized, whether there is a last normalization, and where positions begin. All but
-the first can be seen from the weights. `transformers` is not imported: that alone takes seconds.
+BART, mBART, Marian and Pegasus are one architecture with four variations: pre- or post-normalization, normalized
+embeddings, a final normalization, and the offset of positions. All but the first can be inferred from the weights.
+`transformers` is not imported, because the import alone takes seconds.
 
-Shapes: B rows, R = B·p paths or B·L tokens, H heads of k numbers, d = H·k.
+Shapes: B rows, R = B·p paths or B·L tokens, H heads of size k, d = H·k.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Norm = Callable[[Tensor], Tensor]
 
 NORMALIZES_FIRST = {"marian": False, "bart": False, "mbart": True, "pegasus": True}  # by model_type
 
-# The function, in place, and a floor that it never falls below.
+# The in-place function, and a lower bound of its values.
 ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
     "swish": (partial(F.silu, inplace=True), -0.2785),
     "silu": (partial(F.silu, inplace=True), -0.2785),
@@ -34,12 +34,12 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
     "relu": (torch.relu_, 0.0),
 }
 
-# More tokens at once and what lies between two layers no longer fits the cache of a core.
+# With more tokens, the activations between two layers no longer fit in the cache of a core.
 _TOKENS_AT_ONCE = 512
 
 
 class _Weights:
-    """A view of a state dict from one place in the model down."""
+    """A view of the part of a state dict below a prefix."""
 
     def __init__(self, state: Mapping[str, Tensor], prefix: str, product: type[Product]) -> None:
         self._state, self._prefix, self._product = state, prefix, product
@@ -51,7 +51,7 @@ class _Weights:
         return self._state[self._prefix + name].detach().float()
 
     def linear(self, *places: str, scale_first: float = 1.0, floor: float = 0.0) -> Linear:
-        """One layer of several with the same input, side by side; the outputs of the first are scaled."""
+        """Concatenate layers with the same input into one; the outputs of the first are scaled."""
         scales = [scale_first] + [1.0] * (len(places) - 1)
         weight, bias = (
             torch.cat([self[f"{place}.{part}"] * scale for place, scale in zip(places, scales, strict=True)])
@@ -68,7 +68,7 @@ class _Weights:
 
 
 class _Residual:
-    """x + f(x), normalized where the family does so."""
+    """x + f(x), normalized before or after f, depending on the family."""
 
     def __init__(self, norm: Norm, first: bool) -> None:
         self._norm, self._first = norm, first
@@ -100,7 +100,7 @@ class _EncoderLayer:
         self._forward_residual = _Residual(weights.norm("final_layer_norm"), first)
 
     def __call__(self, rows: Tensor, bias: Tensor) -> Tensor:
-        """rows (B·L, d), bias (B, 1, 1, L)."""
+        """Process rows (B·L, d) with bias (B, 1, 1, L)."""
 
         def attention(rows: Tensor) -> Tensor:
             read = self._read(quantize(rows)).view(len(bias), -1, 3, self._heads, rows.shape[1] // self._heads)
@@ -142,14 +142,14 @@ class DecoderLayer:
         source: tuple[Tensor, Tensor],
         source_bias: Tensor,
     ) -> Tensor:
-        """One more token along each path: rows (B·p, d) → (B·p, d).
+        """Process one more token of each path: rows (B·p, d) → (B·p, d).
 
         Args:
             rows: the states of the tokens, (B·p, d).
-            remember: takes this token's keys and values, (B, p, H, k), and gives those of all tokens so far.
-            past_bias: is added to the scores of the tokens so far, (B, 1, p, n).
-            source: keys and values of the source, as `source_memory` gives them.
-            source_bias: is added to the scores of the source's positions, (B, 1, 1, L).
+            remember: stores the keys and values of this token, (B, p, H, k), and returns those of all tokens so far.
+            past_bias: added to the attention scores of the tokens so far, (B, 1, p, n).
+            source: keys and values of the source, from `source_memory`.
+            source_bias: added to the attention scores of the source positions, (B, 1, 1, L).
         """
         batch = len(source_bias)
 
@@ -169,25 +169,24 @@ class DecoderLayer:
 
 
 class _Embedding:
-    """Token and position → the first state of a row."""
+    """Token and position embeddings."""
 
     def __init__(self, weights: _Weights, width: int, base: Mapping[str, Any]) -> None:
         self._tokens, positions = weights["embed_tokens.weight"], weights["embed_positions.weight"]
-        self._positions = positions[len(positions) - base["max_position_embeddings"] :]  # BART leaves out the first two
+        self._positions = positions[len(positions) - base["max_position_embeddings"] :]  # BART reserves the first two
         self._scale = math.sqrt(width) if base.get("scale_embedding") else 1.0
         self._norm = weights.norm_if_any("layernorm_embedding")
 
     def __call__(self, ids: Tensor, start: int) -> Tensor:
-        """ids (B, L), the first of them at position `start` → (B, L, d)."""
+        """Embed ids (B, L) whose first column is at position `start`, (B, L, d)."""
         return self._sum(ids, self._positions[start : start + ids.shape[1]])
 
     def at(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """ids at the given positions, both of any shape → (…, d)."""
+        """Embed ids at the given positions, both of any shape, (…, d)."""
         return self._sum(ids, self._positions[positions])
 
     @property
     def last(self) -> int:
-        """The last position that there is."""
         return len(self._positions) - 1
 
     def _sum(self, ids: Tensor, positions: Tensor) -> Tensor:
@@ -195,7 +194,13 @@ class _Embedding:
 
 
 class Network:
-    """The whole model; `base` is its configuration as `transformers` writes it, `state` as `LindaModel.state_dict`."""
+    """The whole model.
+
+    Args:
+        base: configuration of the encoder-decoder, as `transformers` writes it.
+        state: weights with the names of `LindaModel.state_dict()`.
+        product: the matrix product to use.
+    """
 
     def __init__(self, base: Mapping[str, Any], state: Mapping[str, Tensor], product: type[Product]) -> None:
         width = base["d_model"]
@@ -219,13 +224,13 @@ class Network:
         self.vocabulary_size = len(self._output_bias)
 
     def output_layer(self, tokens: Tensor | None = None) -> Linear:
-        """States to the logits of the given tokens (n,), or of the whole vocabulary."""
+        """Return the layer from states to logits of the given tokens (n,), or of the whole vocabulary."""
         if tokens is None:
             return Linear(self._output_matrix, self._output_bias, self._product)
         return Linear(self._output_matrix.select(tokens), self._output_bias[tokens], self._product)
 
     def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """ids and mask (B, L) → states (B, L, d)."""
+        """Encode ids and mask (B, L) to states (B, L, d)."""
         at_once = max(1, _TOKENS_AT_ONCE // ids.shape[1])
         parts = zip(ids.split(at_once), mask.split(at_once), strict=True)
         return torch.cat([self._encode(part, part_mask) for part, part_mask in parts])

@@ -1,10 +1,10 @@
-"""Every decoding setting in one place, and what it means to `transformers`."""
+"""All decoding settings, and their translation to arguments of `transformers`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from linda.errors import LindaError, shortened
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from linda.model import LindaModel
 
-# Every beam and every candidate is a text that is computed beside the others.
+# Each beam and each candidate is a sequence in the batch, so they need a limit.
 MOST_BEAMS = 128
 MOST_CANDIDATES = 10_000
 _MOST_TOKENS = 10**6
@@ -31,9 +31,9 @@ _FRAME_SETTINGS = (
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One text that a decoder wrote.
+    """One decoded text.
 
-    `ids` holds the end marker and not the start marker. `score` is the sum of the tokens' log-probabilities
+    `ids` includes the end marker but not the start marker. `score` is the sum of the tokens' log-probabilities
     (of the model itself, before temperature, top-p and top-k) divided by length ** length_penalty.
     """
 
@@ -43,27 +43,28 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Frame:
-    """What a model's decoder demands around a text, whatever family it is of."""
+    """The special tokens and limits of a model's decoder."""
 
     start: int
     ends: tuple[int, ...]
     pad: int
-    forced_first: int | None  # the first token of every text, where the model was trained so (mBART, BART)
-    window: int | None  # positions that the decoder has; None where it has no limit (T5)
+    forced_first: int | None  # first token of every text, for models trained that way (mBART, BART)
+    window: int | None  # number of decoder positions; None if unlimited (T5)
 
     @classmethod
     def of(cls, seq2seq: PreTrainedModel) -> Frame:
+        """Read the special tokens and limits of a model."""
         settings = {name: getattr(seq2seq.config, name, None) for name in _FRAME_SETTINGS}
         generation = {name: getattr(seq2seq.generation_config, name, None) for name in _FRAME_SETTINGS}
         return cls.from_config(settings | {name: value for name, value in generation.items() if value is not None})
 
     @classmethod
     def from_config(cls, settings: Mapping[str, Any]) -> Frame:
-        """settings: the model's configuration, as `transformers` writes it."""
+        """Read them from the configuration of a model, as `transformers` writes it."""
         needed = ("decoder_start_token_id", "eos_token_id", "pad_token_id")
         for name in needed:
             if settings.get(name) is None:
-                raise LindaError(f"the base model has no {name}: set it in its config")
+                raise LindaError(f"the base model defines no {name}: set it in its config.json")
         start, end, pad = (settings[name] for name in needed)
         return cls(
             start=start,
@@ -75,18 +76,29 @@ class Frame:
 
     @property
     def banned(self) -> list[int]:
-        """Tokens that are never written: padding, unless it is the end marker too."""
+        """Tokens that are never generated: padding, unless it is also the end marker."""
         return [] if self.pad in self.ends else [self.pad]
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """How a text is chosen: beam search (the default), greedy (`beams=1`) or sampling (`sample=True`).
+    """Decoding settings: beam search (the default), greedy (`beams=1`) or sampling (`sample=True`).
 
-    Sampling takes no beams; temperature, top-k and top-p act in this order, and only when sampling.
-    `n` asks for the n best of the beams, or for n independent samples.
-    A text of L̃ mixed states may become at most max_ratio·L̃ + max_extra tokens long, end marker included.
-    `withheld` are token ids that are not written.
+    Sampling uses no beams. Temperature, top-k and top-p are applied in this order, and only when sampling. A text of
+    L̃ mixed states may have at most max_ratio·L̃ + max_extra tokens, end marker included.
+
+    Attributes:
+        beams: beam width.
+        n: number of candidates: the n best beams, or n independent samples.
+        sample: sample instead of searching.
+        temperature: softmax temperature of sampling.
+        top_p: nucleus sampling threshold.
+        top_k: sample from the k likeliest tokens; 0 means all.
+        length_penalty: exponent of the length by which scores are divided.
+        no_repeat_ngram: size of n-grams that must not occur twice; 0 allows all.
+        max_ratio: see above.
+        max_extra: see above.
+        withheld: token ids that are never generated.
     """
 
     beams: int = 4
@@ -101,6 +113,15 @@ class Decoding:
     max_extra: int = 8
     withheld: tuple[int, ...] = ()
 
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Decoding:
+        """Create settings from a mapping; an unknown name is a `LindaError`."""
+        known = [field.name for field in fields(cls)]
+        for name in settings:
+            if name not in known:
+                raise LindaError(f"there is no decoding setting {name!r}; choose from {', '.join(known)}")
+        return cls(**settings)
+
     def __post_init__(self) -> None:
         self._check_integer("beams", 1, MOST_BEAMS)
         self._check_integer("n", 1, MOST_CANDIDATES)
@@ -114,14 +135,14 @@ class Decoding:
         if self.sample:
             return
         if self.n > self.beams:
-            raise LindaError(f"n={self.n} is more than beams={self.beams}: raise beams, or sample")
+            raise LindaError(f"n={self.n} is more than beams={self.beams}: raise beams, or use sampling")
         for name in ("temperature", "top_p", "top_k"):
             if getattr(self, name) != getattr(type(self), name):
-                raise LindaError(f"{name}={getattr(self, name)} acts only when sampling: add sample=True (--sample)")
+                raise LindaError(f"{name}={getattr(self, name)} applies only to sampling: add sample=True (--sample)")
 
     def _check(self, name: str, fits: bool, wanted: str) -> None:
         if not fits:
-            raise LindaError(f"{name}={shortened(getattr(self, name))} does not work: give {wanted}")
+            raise LindaError(f"{name}={shortened(getattr(self, name))} is not valid: give {wanted}")
 
     def _check_integer(self, name: str, least: int, most: int) -> None:
         value = getattr(self, name)
@@ -137,19 +158,19 @@ class Decoding:
 
     @property
     def paths(self) -> int:
-        """Texts that are written side by side for one row: what a batch must have room for."""
+        """Sequences decoded in parallel for one row."""
         return self.n if self.sample else self.beams
 
     def limit(self, length: int, window: int | None) -> int:
-        """The most tokens that `length` mixed states may become, end marker included."""
+        """Maximum number of tokens decoded from `length` mixed states, end marker included."""
         limit = max(3, math.ceil(self.max_ratio * length) + self.max_extra)
         return limit if window is None else min(limit, window)
 
     def generate_kwargs(self, seq2seq: PreTrainedModel, length: int) -> dict[str, Any]:
-        """The equal arguments of `transformers`' generate, for a batch whose longest row has `length` mixed states.
+        """Return the equivalent arguments of `transformers`' generate, for a longest row of `length` mixed states.
 
-        Every one is said, so that a checkpoint's own settings do not leak in. Padding is out of the distribution
-        (suppressed, then renormalized), and a text that reaches its limit ends there with the end marker.
+        Every argument is set explicitly, so that a checkpoint's own generation settings have no effect. Padding is
+        suppressed and the distribution renormalized; a text that reaches its limit ends with the end marker.
         """
         frame = Frame.of(seq2seq)
         warpers: dict[str, Any] = {"temperature": None, "top_p": None, "top_k": None}
@@ -181,15 +202,15 @@ class Decoding:
 
 
 def generate(model: LindaModel, states: Tensor, mask: Tensor, **settings: Any) -> Tensor:
-    """Token ids (B, T) by `transformers`' own `generate` from mixed states (B, L̃, d) and mask (B, L̃).
+    """Generate token ids (B, T) with `transformers` from mixed states (B, L̃, d) and mask (B, L̃).
 
-    The reference that the engines are held to. Any argument of `generate` is passed on; 4 beams by default.
+    This is the reference that the engines are tested against. Further arguments go to `generate`; 4 beams by default.
     """
     import torch
 
     from linda.model.linda_model import as_encoder_output
 
-    # The length limit grows with L̃: the longest row's serves the whole batch.
+    # The limit grows with L̃, so the batch uses that of its longest row.
     defaults = Decoding().generate_kwargs(model.seq2seq, int(mask.sum(1).max()))
     with torch.inference_mode():
         return model.seq2seq.generate(

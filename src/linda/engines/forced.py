@@ -1,7 +1,7 @@
-"""Forced decoding: token sequences that are given are read in parallel, not written step by step.
+"""Forced decoding: score given token sequences in parallel instead of generating step by step.
 
-A *reading* is of p sequences per row. Afterwards *branches* can be read: other tokens after a prefix of one of the
-sequences, of which nothing is computed again.
+A *reading* scores p sequences per row. *Branches* can be scored afterwards: other tokens after a prefix of one of the
+sequences. The prefix is not computed again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _POSITIONS_AT_ONCE = 1024  # rows of logits: 32 MB
 
 
 class Branch(NamedTuple):
-    """Other tokens after the first `length` tokens of a sequence of the reading."""
+    """Other tokens after the first `length` tokens of a sequence."""
 
     sequence: int
     length: int
@@ -32,7 +32,7 @@ class Branch(NamedTuple):
 
 
 class Reading(Protocol):
-    """Sequences that were read, without start and end markers."""
+    """Scored sequences, without start and end markers."""
 
     log_p: list[list[Tensor]]
     """Per row and sequence of T tokens: log p of each wanted token after 0, 1 … T tokens, (T + 1, wanted)."""
@@ -43,7 +43,7 @@ class Reading(Protocol):
 
 
 class Prompt:
-    """The tokens before every sequence."""
+    """The tokens that precede every sequence."""
 
     def __init__(self, frame: Frame) -> None:
         self.tokens = [frame.start] if frame.forced_first is None else [frame.start, frame.forced_first]
@@ -53,11 +53,11 @@ class Prompt:
         return len(self.tokens)
 
     def inputs(self, sequences: Sequence[Sequence[Sequence[int]]]) -> Tensor:
-        """What the decoder reads, (B, p, T), padded at the end."""
+        """Return the decoder inputs (B, p, T), padded at the end."""
         return _stacked([[[*self.tokens, *sequence] for sequence in row] for row in sequences], self._pad)
 
     def after(self, found: Sequence[Tensor], sequences: Sequence[Sequence[Sequence[int]]]) -> list[list[Tensor]]:
-        """Rows (p, T, wanted) become one tensor per sequence, without the positions before it and after it."""
+        """Split rows (p, T, wanted) into one tensor per sequence, without prompt and padding."""
         first = len(self.tokens) - 1
         return [
             [paths[number, first : first + 1 + len(sequence)] for number, sequence in enumerate(row)]
@@ -66,7 +66,7 @@ class Prompt:
 
 
 class Int8Reading:
-    """A reading by the 8-bit network."""
+    """A reading with the 8-bit network."""
 
     def __init__(
         self,
@@ -78,20 +78,20 @@ class Int8Reading:
         sequences: Sequence[Sequence[Sequence[int]]],
         wanted: Sequence[Sequence[int]],
     ) -> None:
-        """Reads sequences.
+        """Score sequences.
 
         Args:
             network: the decoder.
-            output: the output layer for this batch.
-            frame: the markers around a text.
-            states: what the decoder attends to, (B, S, d).
-            bias: is added to the attention scores of the states, (B, S).
-            sequences: p of them per row, or fewer.
-            wanted: tokens whose probability is wanted, per row.
+            output: the output layer of this batch.
+            frame: special tokens of the decoder.
+            states: encoder states, (B, S, d).
+            bias: added to the attention scores of the states, (B, S).
+            sequences: at most p sequences per row.
+            wanted: per row, the tokens whose log-probability is returned.
         """
         self._network, self._output = network, output
-        # Multiples of what fills a vector register: how long the other rows and sequences are, and where one lies, must
-        # not change how its sums are rounded.
+        # Multiples of the width of a vector register: the rounding of sums must not depend on the length of the other
+        # rows and sequences, nor on the position of a sequence among them.
         filled = -states.shape[1] % NARROWEST
         states, bias = F.pad(states, (0, 0, 0, filled)), F.pad(bias, (0, filled), value=-torch.inf)
         self._source = [layer.source_memory(states) for layer in network.layers]
@@ -104,7 +104,7 @@ class Int8Reading:
         embedded = network.embedding(inputs.flatten(0, 1), 0)  # (B·p, T, d)
         embedded = F.pad(embedded, (0, 0, 0, -self._length % NARROWEST))
         self._width = embedded.shape[1]
-        # Each sequence sees itself and what comes before: blocks of triangles.
+        # Block-diagonal causal mask: each token sees the earlier tokens of its own sequence.
         seen = torch.block_diag(*[torch.ones(self._width, self._width).tril()] * sequence_count)
         self._memory: list[tuple[Tensor, Tensor]] = []  # each layer's keys and values, (B, p·T, H, k)
         states = self._through(embedded.flatten(0, 1), attention_bias(seen)[None, None], remembers=True)
@@ -121,7 +121,7 @@ class Int8Reading:
                 starts[number, place], paths[number, place] = len(self._prompt) + branch.length, branch.sequence
         positions = starts[:, :, None] + torch.arange(length)  # (B, c, t)
         embedded = self._network.embedding.at(inputs, positions.clamp_max(self._network.embedding.last)).flatten(0, 2)
-        # A branch sees the prefix of its sequence, and its own tokens so far.
+        # A branch attends to the prefix of its sequence and to its own tokens so far.
         places = torch.arange(self._memory[0][0].shape[1])  # of the sequences: path · width + position
         prefix = (places // self._width == paths[:, :, None]) & (places % self._width < starts[:, :, None])
         own = torch.block_diag(*[torch.ones(length, length).tril()] * count).bool()
@@ -136,7 +136,7 @@ class Int8Reading:
         ]
 
     def _through(self, states: Tensor, past_bias: Tensor, *, remembers: bool) -> Tensor:
-        """The layers, for states (B·q, d) that see by past_bias what was read before and each other."""
+        """Run the layers on states (B·q, d), where past_bias selects the positions each state attends to."""
         for number, (layer, source) in enumerate(zip(self._network.layers, self._source, strict=True)):
 
             def remember(keys: Tensor, values: Tensor, number: int = number) -> tuple[Tensor, Tensor]:
@@ -151,7 +151,7 @@ class Int8Reading:
         return self._network.norm(states)
 
     def _log_p(self, states: Tensor) -> list[Tensor]:
-        """States (B, p, T, d) become, per row, log p of the tokens wanted: (p, T, wanted)."""
+        """Return, for each row of states (B, p, T, d), log p of the wanted tokens, (p, T, wanted)."""
         rows, paths, length, _ = states.shape
         flat = states.flatten(0, 2)
         of_row = torch.arange(rows).repeat_interleave(paths * length)
@@ -166,7 +166,7 @@ class Int8Reading:
 
 
 def _stacked(rows: Sequence[Sequence[Sequence[int]]], pad: int) -> Tensor:
-    """Rows of sequences as one tensor (B, most sequences, longest)."""
+    """Pad rows of sequences to one tensor (B, most sequences, longest)."""
     count, length = max(map(len, rows)), max((len(sequence) for row in rows for sequence in row), default=1)
     stacked = torch.full((len(rows), max(1, count), max(1, length)), pad)
     for number, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""What a GPU is given: half precision, and as many tokens at once as its memory holds."""
+"""Settings for GPUs: half precision, and the batch size that fits in memory."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from linda.errors import LindaError
 
 PRECISIONS = {"32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
-# Searching holds the logits of a path some times over: raw, masked, sorted.
+# The search keeps several copies of the logits of a path: raw, masked, sorted.
 _COPIES_OF_LOGITS = 4
-# A path of the shortest texts has so many tokens: the fewer, the more paths, and logits, in a batch.
+# Tokens of the shortest paths: the shorter the paths, the more paths, and logits, in a batch.
 _SHORTEST = 8
-# Of the memory that is free: the allocator's own waste, and what other programs may take meanwhile.
+# Share of the free memory to use; the rest is for fragmentation and for other programs.
 _USED_SHARE = 0.5
 _MOST = 2**18
 
 
 def find_precision(name: str, device: torch.device) -> torch.dtype:
-    """auto: half precision on a GPU, where it is twice as fast or more; 32 bits on a CPU, where it is slower."""
+    """Resolve a precision. "auto" is half precision on a GPU (at least twice as fast), 32 bits on a CPU."""
     if name == "auto":
         if device.type != "cuda":
             return torch.float32
         return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
     if name not in PRECISIONS:
-        raise LindaError(f"precision {name!r} is not known: take one of auto, {', '.join(PRECISIONS)}")
+        raise LindaError(f"unknown precision {name!r}: choose one of auto, {', '.join(PRECISIONS)}")
     return PRECISIONS[name]
 
 
 def fitting_tokens(base: Mapping[str, Any], free: int, bytes_of_number: int) -> int:
-    """How many tokens (rows × paths × length) one batch may have in `free` bytes.
+    """Return how many tokens (rows × paths × length) of one batch fit in `free` bytes.
 
-    base: the configuration of the encoder-decoder. Most is held by the keys and values of the decoder's layers, of the
-    text's own past and of the source, and by the logits of every path, in 32 bits.
+    Most memory holds the keys and values of the decoder layers (of the generated tokens and of the source) and the
+    32-bit logits of every path. `base` is the configuration of the encoder-decoder.
     """
     layers = base.get("decoder_layers") or base.get("num_decoder_layers") or base["num_layers"]
     past = layers * 4 * base["d_model"] * bytes_of_number

@@ -21,7 +21,7 @@ from linda.engines.short_list import Output, ShortLists
 
 
 class Int8Engine:
-    """Computes with 8-bit copies of the weights, taken when it is made, on any CPU."""
+    """Computes on any CPU with 8-bit copies of the weights, made at construction."""
 
     name = "int8"
     device = torch.device("cpu")
@@ -30,28 +30,31 @@ class Int8Engine:
     def __init__(
         self, base: dict[str, Any], weights: Mapping[str, Tensor], product: type[Product] | None = None
     ) -> None:
-        """base: the configuration of the encoder-decoder; weights: named as in `LindaModel.state_dict()`.
+        """Quantize the weights.
 
-        product: how to multiply 8-bit integers; None is the fastest way that is exact on this machine.
+        Args:
+            base: the configuration of the encoder-decoder.
+            weights: named as in `LindaModel.state_dict()`.
+            product: how to multiply 8-bit integers; None selects the fastest that is exact on this machine.
         """
         self._network = Network(base, weights, product or find_product())
         self._frame = Frame.from_config(base)
 
     @staticmethod
     def why_not(base: Mapping[str, Any], device: torch.device) -> str | None:
-        """Why the engine cannot run this model on this device, in one phrase; None: it can."""
+        """Return why the engine cannot run this model on this device, or None if it can."""
         family, activation = base.get("model_type"), base.get("activation_function")
         if family not in NORMALIZES_FIRST:
-            return f"the model is of the family {family!r}, and known are {', '.join(NORMALIZES_FIRST)}"
+            return f"the model family is {family!r}, supported are {', '.join(NORMALIZES_FIRST)}"
         if activation not in ACTIVATIONS:
-            return f"the model has the activation function {activation!r}, and known are {', '.join(ACTIVATIONS)}"
+            return f"the activation function is {activation!r}, supported are {', '.join(ACTIVATIONS)}"
         if torch.device(device).type != "cpu":
-            return f"it computes on a CPU, not on {device}"
+            return f"it runs on a CPU, not on {device}"
         return None
 
     @torch.inference_mode()
     def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """ids and mask (B, L) → states (B, L, d)."""
+        """Encode ids and mask (B, L) to states (B, L, d)."""
         return self._network.encode(ids, mask)
 
     @torch.inference_mode()

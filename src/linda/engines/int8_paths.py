@@ -1,9 +1,8 @@
-"""Texts that are written side by side by the 8-bit network: what they have written so far is kept as a tree.
+"""Sequences decoded in parallel by the 8-bit network, with a key-value cache that is a tree.
 
-The beams of a row share what they wrote before they parted. So each row keeps the keys and values of a tree: a token
-that any of its paths went through has a place, a mask says which path sees which place, and the place of a token that
-no path goes through any more is free for the next one. Nothing is moved when beams change places, and nothing is kept
-twice.
+The beams of a row share their common prefix, so each row caches the keys and values of a tree: every token of any of
+its paths has a slot, a mask says which path attends to which slot, and the slot of a token that is on no path any more
+is free for the next token. Nothing is moved when beams are reordered, and nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ from linda.engines.quantized import quantize
 from linda.engines.short_list import Output
 from linda.model.batching import NARROWEST
 
-_GROWTH = 8  # places that a tree is made wider at a time
+_GROWTH = 8  # slots by which a tree grows
 
 
 class Int8Paths:
     """The paths of a batch (the protocol `Paths` of search.py), written one token per step."""
 
     def __init__(self, network: Network, output: Output, states: Tensor, bias: Tensor, most_tokens: int) -> None:
-        """Paths over the source that the decoder attends to.
+        """Start empty paths over the given source.
 
         Args:
             network: the model.
             output: the output layer of this batch.
-            states: the source, (B, S, d).
-            bias: is added to the attention scores of the source's positions, (B, S).
-            most_tokens: that the paths of a row together may come to.
+            states: encoder states of the source, (B, S, d).
+            bias: added to the attention scores of the source positions, (B, S).
+            most_tokens: maximum number of tokens of all paths of a row together.
         """
         self._network, self._output = network, output
         short = max(0, NARROWEST - bias.shape[1])
@@ -48,7 +47,7 @@ class Int8Paths:
         self._written = 0
 
     def step(self, tokens: Tensor) -> Tensor:
-        """tokens (B, p): the next token of each path; returns the logits of the one after it, (B, p, V)."""
+        """Append tokens (B, p), one per path; return the logits of the following token, (B, p, V)."""
         rows, paths = tokens.shape
         places = self._free_places(paths)
         self._seen.scatter_(2, places[:, :, None], True)
@@ -60,11 +59,11 @@ class Int8Paths:
         return self._output(quantize(self._network.norm(states)), rows)
 
     def follow(self, parents: Tensor) -> None:
-        """parents (B, p): path i of a row now goes on from what was its path parents[:, i]."""
+        """Reorder the paths: path i of each row continues the previous path parents[:, i]; parents (B, p)."""
         self._seen = self._seen.gather(1, parents[:, :, None].expand(-1, -1, self._seen.shape[2]))
 
     def keep(self, order: list[int]) -> None:
-        """Row i of the batch is now what was row order[i]. Only rows from behind the new end may move."""
+        """Keep the rows `order`, in this order. Only rows from behind the new end may move."""
         into = [row for row, old in enumerate(order) if row != old]
         moved = [order[row] for row in into]
         for tree in self._trees:
@@ -77,7 +76,7 @@ class Int8Paths:
         self._output.keep(order)
 
     def _free_places(self, paths: int) -> Tensor:
-        """The first `paths` places of each row that no path sees, (B, p)."""
+        """Return the first `paths` slots of each row that no path uses, (B, p)."""
         in_use = self._seen.any(dim=1)  # (B, places)
         missing = int(in_use.sum(dim=1).max()) + paths - in_use.shape[1]
         if missing > 0:
@@ -89,12 +88,12 @@ class Int8Paths:
 
 
 class _Tree:
-    """One layer's keys and values of the tokens written so far, (B, H, capacity, k), of which the first are in use."""
+    """Keys and values of one layer for the generated tokens, (B, H, capacity, k), of which the first are in use."""
 
     def __init__(self, source: torch.Size, capacity: int) -> None:
         """source: the shape of the source's values, (B, H, L̃, k)."""
         rows, heads, _, size = source
-        # Memory that is not touched costs nothing: a tree seldom needs all of it.
+        # Allocated but untouched memory costs nothing, and a tree rarely needs all of it.
         self._keys, self._values = (torch.empty(rows, heads, capacity, size) for _ in range(2))
         self._width = 0
         self.widen(NARROWEST)
@@ -102,12 +101,12 @@ class _Tree:
     def widen(self, places: int) -> None:
         old, self._width = self._width, self._width + places
         for tensor in (self._keys, self._values):
-            tensor[:, :, old : self._width] = 0.0  # hidden until they are used, yet they must not hold a NaN
+            tensor[:, :, old : self._width] = 0.0  # masked until they are used, but 0 · NaN would be NaN
 
     def add(self, places: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Puts this token's keys and values, (B, p, H, k), in their places, (B, p); gives all.
+        """Store the keys and values of one token per path, (B, p, H, k), in the slots (B, p); return all.
 
-        The keys lie as they are written, and are handed on as (B, H, k, n): to write them so would cost more.
+        The keys are returned as a view (B, H, k, n): to store them in this layout would cost more.
         """
         rows = torch.arange(len(places))[:, None]
         for held, new in ((self._keys, keys), (self._values, values)):

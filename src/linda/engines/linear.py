@@ -1,17 +1,17 @@
 """Linear layers over 8-bit integers, on any CPU.
 
-A layer is an integer product Q·q, scaled (`quantized.py`). There are three ways to compute the product:
+A layer is a scaled integer product Q·q (`quantized.py`), computed in one of three ways:
 
 - `IntegerProduct`: the integer kernel of oneDNN, which is part of PyTorch. It needs an x86 processor with 8-bit dot
   products (VNNI, AMX). On others oneDNN adds pairs of products in 16 bits, which saturate: the results are wrong.
 - `SevenBitProduct`: the same kernel with weights from −64 to 64, so that pairs of products fit 16 bits. For x86
-  processors without VNNI (AVX2): about twice as fast as 32-bit floats, and a little less exact than 8 bits.
-- `FloatProduct`: a product of 32-bit floats that hold the 8-bit integers, on any processor. Floats hold integers up to
-  2²⁴ exactly, and the sums of real weights and activations stay far below that. So it gives the same bits as
+  processors without VNNI (AVX2): about twice as fast as 32-bit floats, and slightly less exact than 8 bits.
+- `FloatProduct`: a product of 32-bit floats that hold the 8-bit integers, on any processor. Floats represent integers
+  up to 2²⁴ exactly, and the sums of real weights and activations stay far below that. So it gives the same bits as
   `IntegerProduct`, in any order of summation.
 
-All are exact sums of integers: what a row becomes does not depend on the other rows of its batch. `find_product`
-chooses the fastest that is exact on this machine.
+All three sum integers exactly, so the result of a row does not depend on the other rows of its batch. `find_product`
+selects the fastest that is exact on this machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ONE = torch.tensor(1.0)
 class Product(Protocol):
     """s ∘ (Q·q) for rows q of 8-bit integers."""
 
-    largest_weight: int  # the numbers of Q lie between this and its negative
+    largest_weight: int  # the entries of Q lie between this and its negative
 
     def __init__(self, matrix: Matrix) -> None: ...
 
@@ -40,9 +40,9 @@ class Product(Protocol):
 
 
 class IntegerProduct:
-    """Products by oneDNN's integer kernel."""
+    """Products with oneDNN's integer kernel."""
 
-    features: tuple[str, ...] = ("avx512_vnni", "avx_vnni", "amx_int8")  # of a processor; one is enough
+    features: tuple[str, ...] = ("avx512_vnni", "avx_vnni", "amx_int8")  # CPU features, of which one is enough
     largest_weight = 127
 
     def __init__(self, matrix: Matrix) -> None:
@@ -71,10 +71,10 @@ class IntegerProduct:
 
     @classmethod
     def is_exact(cls) -> bool:
-        """Whether the kernel that oneDNN takes on this machine is fast and does not saturate.
+        """Whether the oneDNN kernel of this machine is fast and does not saturate.
 
-        The processor's features alone do not tell: `ONEDNN_MAX_CPU_ISA` makes oneDNN use fewer. So the largest numbers
-        are multiplied. Outside x86, oneDNN may use a slow reference kernel, which is exact too: it is not used.
+        The CPU features alone are not conclusive, because `ONEDNN_MAX_CPU_ISA` restricts oneDNN. So this multiplies the
+        largest numbers. Outside x86, oneDNN may use a slow reference kernel, which is exact too, but is not used.
         """
         if not torch.backends.mkldnn.is_available() or not hasattr(torch.ops.onednn, "qlinear_pointwise"):
             return False
@@ -88,14 +88,14 @@ class IntegerProduct:
 
 
 class SevenBitProduct(IntegerProduct):
-    """The same with weights of 7 bits."""
+    """The same kernel with 7-bit weights."""
 
     features = ("avx2",)
     largest_weight = 64  # two products of 255 · 64 are still below 2¹⁵
 
 
 class FloatProduct:
-    """The same products by 32-bit floats, on any processor."""
+    """The same products with 32-bit floats, on any processor."""
 
     largest_weight = 127
 
@@ -108,23 +108,23 @@ class FloatProduct:
 
 
 def find_product() -> type[Product]:
-    """The fastest product that is exact on this machine."""
+    """Return the fastest product that is exact on this machine."""
     kernels: tuple[type[IntegerProduct], ...] = (IntegerProduct, SevenBitProduct)
     return next((kernel for kernel in kernels if kernel.is_exact()), FloatProduct)
 
 
 def _few_sizes(count: int) -> int:
-    """A little more than `count`, at most an eighth: one of eight numbers between any power of two and the next.
+    """Round `count` up by at most an eighth, to one of eight values between any power of two and the next.
 
-    oneDNN compiles a kernel for every number of rows (0.7 ms, half a megabyte) and keeps a thousand of them. In a
-    search rows finish one by one: it would compile and forget without end.
+    oneDNN compiles a kernel for every number of rows (0.7 ms, half a megabyte) and caches a thousand of them. In a
+    search, rows finish one by one, so without rounding it would keep compiling and evicting.
     """
     step = 1 << max(0, count.bit_length() - 4)
     return -(-count // step) * step
 
 
 class Linear:
-    """W·x + b for rows x in 8 bits; the result has 32."""
+    """W·x + b for 8-bit rows x; the result has 32 bits."""
 
     def __init__(self, matrix: Matrix, bias: Tensor, product: type[Product]) -> None:
         self._product = product(matrix)
@@ -132,16 +132,13 @@ class Linear:
 
     @classmethod
     def of(cls, weight: Tensor, bias: Tensor, product: type[Product], floor: float = 0.0) -> Linear:
-        """The layer of 32-bit weights (out, in), rounded to 8 bits.
+        """Quantize a layer of 32-bit weights to 8 bits.
 
         Args:
             weight: (out, in).
             bias: (out,).
-            product: how to multiply.
-            floor: that of the rows to come, if they are quantized above one.
-
-        Returns:
-            The layer.
+            product: the integer product to use.
+            floor: the floor of the inputs, if they are quantized with `quantize_above`.
 
         Example:
             Linear.of(torch.randn(3, 5), torch.zeros(3), find_product())(quantize(torch.randn(2, 5)))  # (2, 3)

@@ -1,12 +1,12 @@
-"""Attention for texts that are written side by side: the paths (beams) of a row share its keys and values.
+"""Attention for sequences decoded in parallel: the paths (beams) of a row share their keys and values.
 
-`transformers` copies the source's keys and values for every beam, and moves each beam's own keys and values
-whenever beams change places. Here the source's are kept once per row, and a path's past stays where it was written:
-each row has `slots` columns of keys per time step, and a mask says through which slot a path went at which time.
-Nothing is copied and nothing is moved, until rows that are finished leave the batch.
+`transformers` copies the keys and values of the source for every beam, and moves the cache of each beam whenever
+beams are reordered. Here the source is stored once per row, and the past of a path stays where it was written: each
+row has `slots` columns of keys per time step, and a mask says which slot a path used at which time. Nothing is copied
+or moved until finished rows leave the batch.
 
-This works for every model whose attention goes through `transformers`' attention interface: the cache below hands the
-keys of all slots to the model's own layers, and they hand them on to `path_attention`.
+This works for every model whose attention goes through `transformers`' attention interface: the cache below passes the
+keys of all slots to the model's own layers, which pass them to `path_attention`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def path_attention(
     position_bias: Tensor | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """query (B·p, H, 1, d) for p paths of B rows; returns (B·p, 1, H, d).
+    """Attend with query (B·p, H, 1, d) for p paths of B rows; return (B·p, 1, H, d).
 
     Attention to the source: key and value (B, H, L, d), attention_mask (B, 1, 1, L).
     Attention to the past: key and value (B, H, slots, t, d), attention_mask (B, 1, p, t·slots).
-    position_bias (1, H, 1, L or t) is T5's.
+    position_bias (1, H, 1, L or t) is used by T5.
     """
     rows, heads, size = len(key), query.shape[1], query.shape[3]
     paths = len(query) // rows
@@ -64,17 +64,17 @@ Model = TypeVar("Model", bound=torch.nn.Module)
 
 
 def twin(model: Model) -> Model:
-    """A copy that shares the model's weights and drops nothing out; the original is left as it is."""
+    """Return a copy in evaluation mode that shares the model's weights; the original is not changed."""
     weights: dict[int, Any] = {id(tensor): tensor for tensor in chain(model.parameters(), model.buffers())}
     return copy.deepcopy(model, weights).eval()
 
 
 def with_path_attention(seq2seq: PreTrainedModel) -> PreTrainedModel:
-    """A twin of the model that attends by paths."""
+    """Return a twin of the model that uses `path_attention`."""
     if not seq2seq._can_set_attn_implementation():
         raise LindaError(
-            f"{type(seq2seq).__name__} computes attention in its own way: take a base whose attention goes through "
-            "transformers' attention interface (Marian, BART, mBART, T5, Pegasus, …)"
+            f"{type(seq2seq).__name__} has its own attention implementation: use a base model whose attention goes "
+            "through transformers' attention interface (Marian, BART, mBART, T5, Pegasus, …)"
         )
     attending = twin(seq2seq)
     for module in attending.modules():
@@ -84,7 +84,7 @@ def with_path_attention(seq2seq: PreTrainedModel) -> PreTrainedModel:
 
 
 class _SourceLayer(CacheLayerMixin):
-    """One layer's keys and values of the source, (B, H, L, d): written once."""
+    """Keys and values of one layer for the source, (B, H, L, d); written once."""
 
     keys: Tensor
     values: Tensor
@@ -113,7 +113,7 @@ class _SourceLayer(CacheLayerMixin):
 
 
 class _PastLayer(CacheLayerMixin):
-    """One layer's keys and values of the tokens written so far, (B, H, capacity, slots, d)."""
+    """Keys and values of one layer for the generated tokens, (B, H, capacity, slots, d)."""
 
     keys: Tensor
     values: Tensor
@@ -125,13 +125,13 @@ class _PastLayer(CacheLayerMixin):
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         _, heads, _, size = key_states.shape
-        # Zeros: a slot that no path has used is masked, yet must not hold a NaN.
+        # Zeros: unused slots are masked, but 0 · NaN would be NaN.
         self.keys = key_states.new_zeros(self.rows, heads, self.capacity, self.slots, size)
         self.values = torch.zeros_like(self.keys)
         self.is_initialized = True
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Takes one more token's (B·p, H, 1, d), returns (B, H, slots, t, d)."""
+        """Append the states of one token (B·p, H, 1, d); return all, (B, H, slots, t, d)."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         paths = len(key_states) // self.rows
@@ -157,21 +157,21 @@ class _PastLayer(CacheLayerMixin):
 
 
 class TorchPaths:
-    """The paths of a batch, written one token per step by a model that attends by paths."""
+    """The paths of a batch, extended by one token per step by a model with `path_attention`."""
 
     def __init__(self, twin: PreTrainedModel, states: Tensor, bias: Tensor, slots: int, capacity: int) -> None:
-        """Paths over the source that the decoder attends to.
+        """Start empty paths over the given source.
 
         Args:
-            twin: a model `with_path_attention`.
-            states: the source, (B, S, d).
-            bias: is added to the attention scores of the source's positions, (B, S).
-            slots: paths per row at the most.
-            capacity: tokens per path at the most.
+            twin: a model from `with_path_attention`.
+            states: encoder states of the source, (B, S, d).
+            bias: added to the attention scores of the source positions, (B, S).
+            slots: maximum number of paths per row.
+            capacity: maximum number of tokens per path.
         """
         self._twin = twin
         self._states = states
-        bias = bias.clamp_min(torch.finfo(states.dtype).min)  # finite, as the masks of `transformers`
+        bias = bias.clamp_min(torch.finfo(states.dtype).min)  # finite, like the masks of `transformers`
         self._source_bias = bias.to(states.dtype)[:, None, None, :]  # (B, 1, 1, S)
         self._slots = torch.arange(slots, device=states.device)
         self._route = self._slots.new_empty(len(states), 1, 0)  # (B, p, t): the slot of each path at each time
@@ -181,7 +181,7 @@ class TorchPaths:
         self._cache = EncoderDecoderCache(self._past, self._source)
 
     def step(self, tokens: Tensor) -> Tensor:
-        """tokens (B, p): the next token of each path; returns the logits of the one after it, (B, p, V)."""
+        """Append tokens (B, p), one per path; return the logits of the following token, (B, p, V)."""
         rows, paths = tokens.shape
         here = self._slots[:paths].expand(rows, paths)
         self._route = torch.cat([self._route, here[:, :, None]], dim=2)
@@ -198,11 +198,11 @@ class TorchPaths:
         return output.logits.view(rows, paths, -1)
 
     def follow(self, parents: Tensor) -> None:
-        """parents (B, p): path i of a row now goes on from what was its path parents[:, i]."""
+        """Reorder the paths: path i of each row continues the previous path parents[:, i]; parents (B, p)."""
         self._route = self._route.gather(1, parents[:, :, None].expand(-1, -1, self._route.shape[2]))
 
     def keep(self, order: list[int]) -> None:
-        """Row i of the batch is now what was row order[i]. Only rows from behind the new end may move."""
+        """Keep the rows `order`, in this order. Only rows from behind the new end may move."""
         into = [row for row, old in enumerate(order) if row != old]
         places = self._slots.new_tensor(into), self._slots.new_tensor([order[row] for row in into])
         layers: Any = self._past.layers + self._source.layers
@@ -210,4 +210,4 @@ class TorchPaths:
             layer.keep(moved=places[1], into=places[0], rows=len(order))
         order_tensor = self._slots.new_tensor(order)
         self._route, self._source_bias = self._route[order_tensor], self._source_bias[order_tensor]
-        self._states = self._states[: len(order)]  # the model reads no more than its shape: keys are in the cache
+        self._states = self._states[: len(order)]  # only the shape is read: the keys are in the cache

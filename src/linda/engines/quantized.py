@@ -1,15 +1,15 @@
-"""Numbers in 8 bits: what the linear layers of the int8 engine (`linear.py`) compute with.
+"""8-bit quantization for the linear layers of the int8 engine (`linear.py`).
 
-A matrix W (out × in) becomes integers from −127 to 127 with one scale per output, a row x of activations the same
-with one scale of its own, found when it comes:
+A matrix W (out × in) is quantized to integers from −127 to 127 with one scale per output; a row x of activations
+likewise, with its own scale, computed at run time:
 
     W ≈ diag(s)·Q,  s = max|Wᵢ| / 127;      x ≈ r·q,  r = max|x| / 127;      W·x + b ≈ r·(s ∘ (Q·q)) + b.
 
-Q·q is summed without error. Because every row has its own scale, what a row becomes does not depend
-on the rows beside it. Where the weights come from a file of 8 bits (`linda.model.weights`), Q is what the file holds.
+Q·q is summed exactly. Because every row has its own scale, the result of a row does not depend on the other rows. If
+the weights come from an 8-bit file (`linda.model.weights`), Q is what the file holds.
 
-After an activation function no number lies below a floor f, and most lie near it. There all 256 numbers are used,
-x ≈ r·q + f with r = (max x − f) / 255, which halves the error; f·(s ∘ Q·1) joins the bias.
+After an activation function all values lie above a floor f, and most lie near it. There the whole range of 8 bits is
+used, x ≈ r·q + f with r = (max x − f) / 255, which halves the error; f·(s ∘ Q·1) is added to the bias.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 _LARGEST = 127
-_SMALLEST = 1e-30  # the largest number of a row of zeros is taken for this: nothing is divided by 0
+_SMALLEST = 1e-30  # lower bound of the maximum of a row, so that a row of zeros does not divide by 0
 
-# Added to a number between −2²² and 2²², it leaves no bits behind the point: the sum is rounded, and its last byte is
+# Added to a number between −2²² and 2²², it leaves no bits for a fraction: the sum is rounded, and its last byte is
 # that of the rounded number. One pass over the rows instead of three.
 _ROUNDING = 1.5 * 2**23
 
@@ -30,20 +30,20 @@ _ROUNDING = 1.5 * 2**23
 class Rows(NamedTuple):
     """Activations, each row with its own scale."""
 
-    numbers: Tensor  # (R, k), uint8: the kernel wants whole numbers from 0 to 255
+    numbers: Tensor  # (R, k), uint8: the kernel expects 0 to 255
     scales: Tensor  # (R, 1)
-    zero: int  # the whole number that stands for 0, or for the floor
+    zero: int  # zero point: the number that stands for 0, or for the floor
 
 
 def quantize(rows: Tensor, spare: bool = False) -> Rows:
-    """rows (R, k) in 8 bits. `spare`: they are used no more, so that their memory may be written over."""
+    """Quantize rows (R, k). With `spare`, the input is not needed any more and may be overwritten."""
     largest = torch.maximum(rows.amax(dim=1, keepdim=True), rows.amin(dim=1, keepdim=True).neg_())
     scales = largest.mul_(1 / _LARGEST).clamp_min_(_SMALLEST)
     return Rows(_rounded(rows, scales, 128, out=rows if spare else None), scales, 128)
 
 
 def quantize_above(floor: float, rows: Tensor) -> Rows:
-    """rows (R, k), none of whose numbers lies below the floor; they are written over."""
+    """Quantize rows (R, k) whose values are not below the floor. The input is overwritten."""
     scales = rows.sub_(floor).amax(dim=1, keepdim=True).mul_(1 / 255).clamp_min_(_SMALLEST)
     return Rows(_rounded(rows, scales, 0, out=rows), scales, 0)
 
@@ -54,14 +54,14 @@ def _rounded(rows: Tensor, scales: Tensor, zero: int, out: Tensor | None) -> Ten
 
 
 class Matrix(NamedTuple):
-    """A matrix whose rows are the outputs of a linear layer, or the embeddings of pieces."""
+    """A matrix whose rows are the outputs of a linear layer, or token embeddings."""
 
     numbers: Tensor  # (out, in), int8
     scales: Tensor  # (out,)
 
     @classmethod
     def of(cls, weight: Tensor, largest: int = _LARGEST) -> Matrix:
-        """weight (out, in) in integers from −largest to largest."""
+        """Quantize a weight (out, in) to integers from −largest to largest."""
         weight = weight.detach().float()
         scales = weight.abs().amax(dim=1).div_(largest).clamp_min_(_SMALLEST)
         return cls((weight / scales[:, None]).round_().to(torch.int8), scales)

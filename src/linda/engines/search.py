@@ -1,4 +1,4 @@
-"""Beam search, greedy and sampling over any decoder that writes paths step by step."""
+"""Beam search, greedy decoding and sampling over any decoder that extends paths step by step."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from linda.engines.decoding import Decoding, Frame, Hypothesis
 
 Seed = tuple[int, int]  # the row's seed, the number of the sample
 
-# Measured on a CPU: a vocabulary is reduced twice as fast in parts that stay in the cache.
+# Measured on a CPU: reductions over the vocabulary are twice as fast in parts that stay in the cache.
 _PATHS_IN_CACHE = 32
 _BLOCK = 128
 
 
 class Paths(Protocol):
-    """A batch of rows, each written along one or more paths. An engine is one such class."""
+    """A batch of rows, each decoded along one or more paths. Every engine implements this."""
 
     def step(self, tokens: Tensor) -> Tensor:
-        """tokens (B, p), the next token of each path → logits (B, p, V) of the token after it."""
+        """Append tokens (B, p), one per path; return the logits of the following token, (B, p, V)."""
         ...
 
     def follow(self, parents: Tensor) -> None:
-        """Path i of each row goes on from what was its path parents[:, i]; parents (B, p)."""
+        """Reorder the paths: path i of each row continues the previous path parents[:, i]; parents (B, p)."""
         ...
 
     def keep(self, order: list[int]) -> None:
-        """Row i of the batch is now what was row order[i]; the others are gone."""
+        """Keep the rows `order`, in this order, and drop the others."""
         ...
 
 
 class Vocabulary:
-    """Which tokens the columns of the logits stand for: all, in order, or a list of some."""
+    """The mapping between columns of the logits and token ids: the identity, or a subset of the vocabulary."""
 
     def __init__(self, tokens: Tensor | None = None, size: int = 0) -> None:
-        """tokens (V,): the token of each column, None: token i is column i; size: how many tokens there are at all."""
+        """Create a mapping; tokens (V,): the token of each column, or None for the identity; size: of the whole."""
         self._tokens = tokens
         if tokens is not None:
             self._columns = tokens.new_full((size,), -1)
@@ -49,7 +49,7 @@ class Vocabulary:
         return columns if self._tokens is None else self._tokens[columns]
 
     def columns(self, tokens: Tensor) -> Tensor:
-        """−1 for a token that has none."""
+        """Return the columns of tokens, −1 for a token without one."""
         return tokens if self._tokens is None else self._columns[tokens]
 
 
@@ -57,22 +57,22 @@ WHOLE = Vocabulary()
 
 
 class Begin(Protocol):
-    """Makes an engine's paths for a batch."""
+    """Creates the paths of an engine for a batch."""
 
     def __call__(
         self, states: Tensor, bias: Tensor, *, copies: int, beams: int, longest: int
     ) -> tuple[Paths, Vocabulary]:
-        """Begins to write.
+        """Start decoding.
 
         Args:
-            states: what is attended to, (B, S, d), each row of the request `copies` times in turn.
-            bias: is added to the attention scores of its positions, (B, S).
-            copies: how often each row of the request comes.
+            states: encoder states, (B, S, d), with each requested row repeated `copies` times.
+            bias: added to the attention scores of the states, (B, S).
+            copies: how often each requested row is repeated.
             beams: paths per row.
-            longest: the most tokens of a path.
+            longest: maximum number of tokens of a path.
 
         Returns:
-            The paths, and which tokens the columns of their logits stand for.
+            The paths, and the vocabulary that the columns of their logits stand for.
         """
         ...
 
@@ -87,20 +87,20 @@ def write(
     prior: Tensor | None = None,
     lengths: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
-    """What every engine's `decode` comes to; its arguments are described there (`Engine.decode`).
+    """Implement `Engine.decode` for any engine; its arguments are described there.
 
     Args:
-        begin: makes the engine's paths.
+        begin: creates the engine's paths.
         states: (B, S, d).
         mask: (B, S).
-        frame: the markers around a text.
-        decoding: how a text is chosen.
+        frame: special tokens of the decoder.
+        decoding: decoding settings.
         seeds: one per row.
         prior: (B, S), or None.
         lengths: one per row, or None.
 
     Returns:
-        `decoding.n` texts per row, the best first.
+        `decoding.n` hypotheses per row, best first.
     """
     limits = [decoding.limit(length, frame.window) for length in lengths or mask.sum(dim=1).tolist()]
     bias = attention_bias(mask, prior)
@@ -124,14 +124,14 @@ def beam_search(
     device: torch.device,
     vocabulary: Vocabulary = WHOLE,
 ) -> list[list[Hypothesis]]:
-    """The same texts as `transformers`' beam search with early_stopping=False, row by row.
+    """Find the same texts as `transformers`' beam search with early_stopping=False, row by row.
 
-    A row leaves the batch when that search would stop, or already when no open path can overtake the n-th best
-    finished one: log-probabilities only fall, so what a path can still reach is bounded by its score now.
+    A row leaves the batch when that search would stop, or earlier, when no open path can overtake the n-th best
+    finished one: log-probabilities only decrease, so the current score bounds what a path can still reach.
     """
     beams, penalty = decoding.beams, decoding.length_penalty
-    width = beams * (1 + len(frame.ends))  # enough that `beams` paths go on if all others end here
-    rows = list(range(len(limits)))  # live rows: place in the batch → row asked for
+    width = beams * (1 + len(frame.ends))  # enough to keep `beams` open paths if all others end here
+    rows = list(range(len(limits)))  # live rows: position in the batch → requested row
     finished: list[list[Hypothesis]] = [[] for _ in rows]
     logits, tokens = _begin(paths, frame, len(rows), device)
     scores = logits.new_zeros(len(rows), 1)
@@ -162,7 +162,7 @@ def beam_search(
                 open_rows.append(place)
                 continue
             for text, score in zip(tokens[place], scores[place].tolist(), strict=True):
-                ended = torch.cat([text, ends[:1]])  # the limit: the end marker follows, and costs nothing
+                ended = torch.cat([text, ends[:1]])  # limit reached: append the end marker at no cost
                 _finish(finished[row], ended, score / (length + 1) ** penalty, beams)
         if not open_rows:
             return [texts[: decoding.n] for texts in finished]
@@ -184,7 +184,7 @@ def walk(
     device: torch.device,
     vocabulary: Vocabulary = WHOLE,
 ) -> list[Hypothesis]:
-    """One path per row: the likeliest token at each step, or when sampling one drawn from the row's own stream."""
+    """Decode one path per row: greedily, or by sampling from the row's own random stream."""
     rows = list(range(len(limits)))
     texts: list[Hypothesis | None] = [None] * len(rows)
     logits, tokens = _begin(paths, frame, len(rows), device)
@@ -221,7 +221,7 @@ def walk(
 
 
 def _begin(paths: Paths, frame: Frame, rows: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Writes the start marker, and the forced first token if any, along one path per row."""
+    """Feed the start marker, and the forced first token if any, to one path per row."""
     prompt = [frame.start] if frame.forced_first is None else [frame.start, frame.forced_first]
     tokens = torch.tensor(prompt, device=device).expand(rows, 1, len(prompt))  # (B, 1, prompt)
     for place in range(len(prompt)):
@@ -230,13 +230,13 @@ def _begin(paths: Paths, frame: Frame, rows: int, device: torch.device) -> tuple
 
 
 def _banned(frame: Frame, decoding: Decoding, vocabulary: Vocabulary, device: torch.device) -> Tensor:
-    """The columns of the tokens that are never written."""
+    """Return the columns of the tokens that are never generated."""
     columns = vocabulary.columns(torch.tensor([*frame.banned, *decoding.withheld], dtype=torch.long, device=device))
     return columns[columns >= 0]
 
 
 def _masked(logits: Tensor, tokens: Tensor, banned: Tensor, decoding: Decoding, vocabulary: Vocabulary) -> Tensor:
-    """Logits (B, p, V) in 32 bits, without the tokens that must not follow tokens (B, p, t)."""
+    """Mask the logits (B, p, V) of tokens that must not follow tokens (B, p, t); return 32-bit floats."""
     logits = logits.float()
     logits[:, :, banned] = -torch.inf
     size = decoding.no_repeat_ngram
@@ -251,10 +251,13 @@ def _masked(logits: Tensor, tokens: Tensor, banned: Tensor, decoding: Decoding, 
 
 
 def _best_continuations(logits: Tensor, scores: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor]:
-    """logits (B, p, V) and scores (B, p) of the paths → the `width` best: score, parent path, column, (B, width).
+    """Return the `width` best continuations of paths with logits (B, p, V) and scores (B, p).
 
-    The best lie in the blocks of columns with the largest maxima, so that only those, and what is left over after the
-    last block, are sorted: `topk` over a whole vocabulary would take longer than all the rest.
+    The best lie in the blocks of columns with the largest maxima, so only those blocks, and the columns after the last
+    block, are sorted: `topk` over the whole vocabulary would take longer than everything else.
+
+    Returns:
+        Score, parent path and column, (B, width) each.
     """
     rows, paths, vocabulary = logits.shape
     in_blocks = vocabulary // _BLOCK * _BLOCK
@@ -265,14 +268,14 @@ def _best_continuations(logits: Tensor, scores: Tensor, width: int) -> tuple[Ten
     norms = log_sums_of(logits.flatten(0, 1), largest.flatten(0, 1)).view_as(largest)
 
     best_blocks = (maxima - norms + scores).flatten(1)
-    best_blocks = best_blocks.topk(min(width, best_blocks.shape[1]), dim=1).indices  # (B, blocks looked at)
+    best_blocks = best_blocks.topk(min(width, best_blocks.shape[1]), dim=1).indices  # (B, selected blocks)
     per_path = max(1, maxima.shape[2])
     row, path, block = (
         torch.arange(rows, device=logits.device)[:, None],
         best_blocks // per_path,
         best_blocks % per_path,
     )
-    inside = blocks[row, path, block] - norms[row, path] + scores[row, path]  # (B, blocks looked at, block)
+    inside = blocks[row, path, block] - norms[row, path] + scores[row, path]  # (B, selected blocks, block)
     totals = torch.cat([inside.flatten(1), (rest - norms + scores).flatten(1)], dim=1)
     best = totals.topk(min(width, totals.shape[1]), dim=1)
 
@@ -286,33 +289,33 @@ def _best_continuations(logits: Tensor, scores: Tensor, width: int) -> tuple[Ten
 
 
 def log_sums_of(logits: Tensor, maxima: Tensor) -> Tensor:
-    """log Σ exp over the last dimension of (N, V), whose largest are known, (N, 1); gives (N, 1)."""
-    room = torch.empty_like(logits[:_PATHS_IN_CACHE])
+    """Return log Σ exp (N, 1) over the last dimension of logits (N, V), given their maxima (N, 1)."""
+    buffer = torch.empty_like(logits[:_PATHS_IN_CACHE])
     sums = [
-        torch.sub(part, part_largest, out=room[: len(part)]).exp_().sum(dim=1, keepdim=True)
+        torch.sub(part, part_largest, out=buffer[: len(part)]).exp_().sum(dim=1, keepdim=True)
         for part, part_largest in zip(logits.split(_PATHS_IN_CACHE), maxima.split(_PATHS_IN_CACHE), strict=True)
     ]
     return torch.cat(sums).log_().add_(maxima)
 
 
 def _finish(finished: list[Hypothesis], text: Tensor, score: float, beams: int) -> None:
-    """Enters a text (with its start marker) among a row's finished ones, best first, no more than `beams`."""
+    """Add a text (with its start marker) to the at most `beams` finished texts of a row, best first."""
     finished.append(Hypothesis(text[1:].tolist(), score))
     finished.sort(key=lambda hypothesis: -hypothesis.score)
     del finished[beams:]
 
 
 def _is_decided(finished: list[Hypothesis], best: float, length: int, limit: int, decoding: Decoding) -> bool:
-    """Whether open paths, the best of which has the sum `best` after `length` tokens, matter no more."""
+    """Whether no open path can matter any more; the best has the sum `best` after `length` tokens."""
     penalty = decoding.length_penalty
     if len(finished) == decoding.beams and best / length**penalty <= finished[-1].score:
-        return True  # here `transformers` stops
+        return True  # the stopping rule of `transformers`
     reachable = max(best / (length + 1) ** penalty, best / limit**penalty)
     return len(finished) >= decoding.n and reachable <= finished[decoding.n - 1].score
 
 
 def _closing_gaps(open_rows: list[int]) -> list[int]:
-    """An order of the open rows in which as few as possible move: those from the end into the gaps."""
+    """Order the open rows so that as few as possible move: rows from the end fill the gaps."""
     count = len(open_rows)
     stay = {place for place in open_rows if place < count}
     movers = iter([place for place in open_rows if place >= count])
@@ -326,9 +329,9 @@ def _likeliest(log_probabilities: Tensor, rows: list[int], length: int) -> Tenso
 def _sampler(
     decoding: Decoding, seeds: Sequence[Seed], steps: int, device: torch.device
 ) -> Callable[[Tensor, list[int], int], Tensor]:
-    """Draws by one uniform number per row and step, from a stream of the row's own."""
+    """Return a function that samples with one uniform number per row and step, from each row's own stream."""
     streams = np.stack([np.random.default_rng(seed).random(steps, dtype=np.float32) for seed in seeds])
-    uniforms = torch.from_numpy(streams).to(device)  # (rows asked for, steps)
+    uniforms = torch.from_numpy(streams).to(device)  # (requested rows, steps)
 
     def draw(log_probabilities: Tensor, rows: list[int], length: int) -> Tensor:
         weights, tokens = _nucleus((log_probabilities / decoding.temperature).softmax(dim=-1), decoding)
@@ -341,14 +344,14 @@ def _sampler(
 
 
 def _nucleus(probabilities: Tensor, decoding: Decoding) -> tuple[Tensor, Tensor | None]:
-    """The weights that top-k and top-p leave, likeliest first, and their tokens (None: every token, in order)."""
+    """Return the weights after top-k and top-p, likeliest first, and their tokens (None: all, in order)."""
     vocabulary = probabilities.shape[1]
     if decoding.top_k == 0 and decoding.top_p == 1.0:
         return probabilities, None
     width = min(decoding.top_k or 256, vocabulary)
     top = probabilities.topk(width, dim=1)
     while decoding.top_k == 0 and width < vocabulary and (top.values.sum(dim=1) < decoding.top_p).any():
-        width = min(4 * width, vocabulary)  # a sort of the whole vocabulary is seldom needed
+        width = min(4 * width, vocabulary)  # sorting the whole vocabulary is rarely needed
         top = probabilities.topk(width, dim=1)
     mass = top.values.sum(dim=1, keepdim=True) if decoding.top_k else 1.0
     before = top.values.cumsum(dim=1) - top.values

@@ -1,15 +1,15 @@
-"""The output layer over a short list of the vocabulary: the pieces that a row may be written with.
+"""The output layer over a short list of the vocabulary: the tokens that a row may be written with.
 
-Half of a decoding step's multiplications, and most of what follows them, go into pieces that no sensible mixture of two
-texts has. So a row chooses among
+Half of the multiplications of a decoding step, and most of the work after them, are spent on tokens that no sensible
+mixture of two texts contains. So the candidates of a row are
 
-- the pieces of its own two texts, all of them;
-- the pieces that any text may need: the `COMMON` first ones of the vocabulary. Tokenizers number their pieces from the
-  most to the least frequent (SentencePiece, BART's dictionary, `linda cut-base`), with special tokens and bytes first;
-- the markers that end a text.
+- all tokens of its two source texts;
+- the `COMMON` first tokens of the vocabulary, which any text may need. Tokenizers number their tokens by descending
+  frequency (SentencePiece, BART's dictionary, `linda cut-base`), with special tokens and bytes first;
+- the end markers.
 
-The common ones are one matrix, packed once. The other pieces of all rows of a batch are a second, small one, of which
-each row sees its own: what is written for a row does not depend on the rows beside it.
+The common tokens are one matrix, packed once. The other tokens of all rows of a batch are a second, small matrix, in
+which each row sees only its own tokens: the output of a row does not depend on the other rows.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ COMMON = 8000  # docs/decoding.md: what it costs and what it changes
 
 
 class Output:
-    """States become logits over the vocabulary of one batch."""
+    """The output layer of one batch, from states to logits."""
 
     def __init__(self, parts: Sequence[Linear], hidden: Tensor | None = None, vocabulary: Vocabulary = WHOLE) -> None:
-        """parts: layers side by side; hidden (B, 1, n): 0, or −∞ for a piece of the last n that is another row's."""
+        """Combine layers; hidden (B, 1, n) is −∞ for those of the last n tokens that belong to other rows, else 0."""
         self.vocabulary = vocabulary
         self._parts = parts
         self._hidden = hidden
-        self._logits = torch.empty(0)  # room that every step writes anew
+        self._logits = torch.empty(0)  # buffer that every step overwrites
 
     def __call__(self, states: Rows, rows: int) -> Tensor:
-        """states of B·p paths → logits (B, p, V), good until the next call."""
+        """Map states of B·p paths to logits (B, p, V), which are valid until the next call."""
         widths = [part.outputs for part in self._parts]
         if len(self._logits) < len(states.scales):
             self._logits = torch.empty(len(states.scales), sum(widths))
@@ -51,20 +51,17 @@ class Output:
         return logits
 
     def log_p(self, states: Rows, row: Tensor, columns: Tensor) -> Tensor:
-        """States of any N positions → log-probabilities of some columns.
+        """Return the log-probabilities (N, w) of the given columns at N positions.
 
         Args:
-            states: N of them.
-            row: the row of the batch that each is of, (N,).
-            columns: of each position, (N, w).
-
-        Returns:
-            (N, w)
+            states: the states of N positions.
+            row: the row of the batch that each position belongs to, (N,).
+            columns: the columns of each position, (N, w).
         """
-        found = torch.full(columns.shape, -torch.inf)  # which a token keeps that is never written
+        found = torch.full(columns.shape, -torch.inf)  # the value of tokens that are never generated
         log_sums = []
         start = 0
-        # Part by part: to put the logits of all parts side by side would cost as much as to sum them.
+        # Part by part, because concatenating the logits would cost as much as summing them.
         for number, part in enumerate(self._parts):
             logits = part(states)
             if self._hidden is not None and number == len(self._parts) - 1:
@@ -83,10 +80,10 @@ class Output:
 
 
 class ShortLists:
-    """Makes the output layer of a batch."""
+    """Creates the output layer of a batch."""
 
     def __init__(self, network: Network, ends: Sequence[int], never: Sequence[int]) -> None:
-        """ends: the markers that end a text; never: tokens that are not written."""
+        """ends: end markers; never: tokens that are never generated."""
         self._network = network
         common = {*range(min(COMMON, network.vocabulary_size)), *ends} - {*never}
         self._never = frozenset(never)
@@ -95,7 +92,7 @@ class ShortLists:
         self._common_part = network.output_layer(self._common)
 
     def output(self, pieces: Sequence[Collection[int]]) -> Output:
-        """pieces[i]: the token ids of the two texts of row i."""
+        """Return the output layer for a batch, where pieces[i] are the token ids of the two texts of row i."""
         own = [frozenset(row) - self._is_common - self._never for row in pieces]
         rare = sorted(frozenset().union(*own))
         if not rare:

@@ -1,4 +1,4 @@
-"""The engine that is always there: PyTorch, on any device, in the model's own precision."""
+"""The engine that runs everywhere: PyTorch, on any device, in the model's own precision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TorchEngine:
-    """Decodes with the model's own layers and weights; later changes of the weights are seen."""
+    """Decodes with the model's own layers and weights; later changes of the weights take effect."""
 
     name = "torch"
 
@@ -58,8 +58,8 @@ class TorchEngine:
         try:
             return write(self._begin, states, mask, self._frame, decoding, seeds, prior, lengths)
         except torch.OutOfMemoryError:
-            # A GPU tells its limit only by failing. Rows are independent, so halves give the same texts; and later
-            # batches, where nobody set their size, are smaller.
+            # A GPU reports its limit only by failing. Rows are independent, so halves give the same texts. Later
+            # batches are smaller, unless the caller set their size.
             half = len(states) // 2
             if half == 0:
                 raise
@@ -97,7 +97,7 @@ class TorchEngine:
 
 
 class _TorchReading:
-    """A reading by the model itself; a branch is read together with its prefix, since the model keeps no cache."""
+    """A reading with the model itself. It keeps no cache, so a branch is computed together with its prefix."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class _TorchReading:
         wanted: Sequence[Sequence[int]],
     ) -> None:
         self._model, self._frame, self._prompt = model, frame, Prompt(frame)
-        # Each row without its padding: nothing depends on the other rows, to the last bit.
+        # Each row without its padding, so that results do not depend on the other rows, to the last bit.
         self._states = [row[real.bool()] for row, real in zip(states, mask, strict=True)]
         self._bias = [row[real.bool()] for row, real in zip(bias, mask, strict=True)]
         self._sequences, self._wanted = sequences, wanted

@@ -58,7 +58,7 @@ Scores = dict[str, float]
 
 
 def find_metric(name: str) -> Metric:
-    """By the name that it has in a cell: `auc`, `macro_f1_tuned`, `recall:CLASS`."""
+    """Find a metric by its name in a cell: `auc`, `macro_f1_tuned`, `recall:CLASS`."""
     base, _, of_class = name.partition(":")
     known = METRICS.get(base.removesuffix(TUNED))
     if (known and known.is_decision and not of_class) or (known and name in METRICS):
@@ -67,13 +67,13 @@ def find_metric(name: str) -> Metric:
         return Metric(name)
     tuned = [f"{decision}{TUNED}" for decision in DECISIONS]
     of_classes = [f"{metric}:CLASS" for metric in _OF_A_CLASS]
-    raise LindaError(f"there is no metric {name!r}; known are {', '.join([*METRICS, *tuned, *of_classes])}")
+    raise LindaError(f"there is no metric {name!r}; choose from {', '.join([*METRICS, *tuned, *of_classes])}")
 
 
 def score_probabilities(
     probabilities: np.ndarray, codes: np.ndarray, classes: Sequence[Any], rare: Sequence[Any] = ()
 ) -> Scores:
-    """Every metric of predictions.
+    """Compute all metrics of predictions.
 
     Args:
         probabilities: (N, C)
@@ -117,7 +117,7 @@ def score_probabilities(
 
 
 def score_decisions(chosen: np.ndarray, codes: np.ndarray, n_classes: int) -> Scores:
-    """The metrics that depend on the predicted class alone, for classes chosen (N,) and right (N,)."""
+    """Compute the metrics that depend on the predicted class only, from predicted (N,) and true (N,) classes."""
     hits = np.bincount(codes[chosen == codes], minlength=n_classes)
     support, predicted = (np.bincount(values, minlength=n_classes) for values in (codes, chosen))
     found = decision_scores(hits, support, predicted)
@@ -125,7 +125,7 @@ def score_decisions(chosen: np.ndarray, codes: np.ndarray, n_classes: int) -> Sc
 
 
 def decision_scores(hits: np.ndarray, support: np.ndarray, predicted: np.ndarray) -> dict[str, np.ndarray]:
-    """Shares from counts (…, C): rows predicted rightly, rows of each class, rows predicted as each class."""
+    """Compute metrics from counts (…, C): rows predicted correctly, rows of each class, rows predicted as it."""
     present = support > 0
     return {
         "accuracy": hits.sum(axis=-1) / support.sum(),
@@ -135,7 +135,7 @@ def decision_scores(hits: np.ndarray, support: np.ndarray, predicted: np.ndarray
 
 
 def calibration_error(probabilities: np.ndarray, codes: np.ndarray) -> float:
-    """Expected calibration error: |confidence − accuracy|, the mean over bins of confidence weighted by their rows."""
+    """Expected calibration error: |confidence − accuracy|, averaged over bins weighted by their number of rows."""
     confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == codes
     place = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
     rows, sums, hits = (np.bincount(place, weights, _BINS) for weights in (None, confidence, right.astype(float)))

@@ -34,7 +34,7 @@ class Difference:
 
     @property
     def is_clear(self) -> bool:
-        """Beyond noise. Seeds that agree exactly (on few test rows) show no spread, and so no certainty."""
+        """Whether the difference exceeds noise. Seeds that agree exactly (on few test rows) show no spread."""
         return self.margin is not None and 0 < self.margin < abs(self.mean)
 
 
@@ -45,7 +45,7 @@ def summarize(scores: Mapping[int, float]) -> ScoreSummary:
 
 
 def paired_difference(scores: Mapping[int, float], baseline: Mapping[int, float]) -> Difference | None:
-    """Over the seeds that both have; None if there are none."""
+    """Compare over the seeds that both have; None if there are none."""
     seeds = sorted(set(scores) & set(baseline))
     if not seeds:
         return None
@@ -66,7 +66,7 @@ def _critical_value(count: int) -> float:
 
 @lru_cache
 def _detectable_errors(count: int) -> float:
-    """The smallest detectable difference in standard errors: where the noncentral t distribution has the power."""
+    """The smallest difference, in standard errors, that the t test detects with the required power."""
     from scipy.optimize import brentq
     from scipy.stats import nct
 

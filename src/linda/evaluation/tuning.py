@@ -1,4 +1,4 @@
-"""What can be chosen after training: thresholds and a temperature, on held-out folds of the training rows."""
+"""Tuning after training: thresholds and a temperature, on held-out folds of the training rows."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 from linda.evaluation.metrics import DECISIONS, TUNED, Scores, decision_scores, score_decisions
 
 _ROUNDS = 3  # over the classes, when their offsets are tuned one after the other
-_LEAST_PROBABILITY = 1e-30  # of a class that a fold did not show
+_LEAST_PROBABILITY = 1e-30  # of a class that is missing in a fold
 _TEMPERATURES = np.geomspace(0.05, 20, 241)
 
 
 def stratified_folds(codes: np.ndarray, n_folds: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows to train on and rows held out, for each fold. Every class is spread over the folds as evenly as can be."""
+    """Yield training rows and held-out rows of each fold. Every class is spread over the folds evenly."""
     random = np.random.default_rng([seed, n_folds])
     fold = np.empty(len(codes), dtype=int)
     start = 0
     for code in np.unique(codes):
         members = random.permutation(np.flatnonzero(codes == code))
         fold[members] = (start + np.arange(len(members))) % n_folds
-        start += len(members)  # classes smaller than the number of folds do not all fall into the first ones
+        start += len(members)  # spread small classes over different folds
     for number in range(n_folds):
         if (fold == number).any() and (fold != number).any():
             yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
@@ -30,13 +30,13 @@ def stratified_folds(codes: np.ndarray, n_folds: int, seed: int) -> Iterator[tup
 def held_out_probabilities(
     codes: np.ndarray, n_classes: int, n_folds: int, seed: int, predict: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """The probabilities (N, C) of each row from a classifier that was not trained on it.
+    """Predict the probabilities (N, C) of each row with a classifier that was not trained on it.
 
     Args:
         codes: (N,) class of each row.
         n_classes: C
         n_folds: Number of folds.
-        seed: Decides the folds.
+        seed: Seed of the folds.
         predict: Trains on the rows of the first argument and predicts those of the second.
     """
     probabilities = np.full((len(codes), n_classes), 1 / n_classes)
@@ -46,10 +46,10 @@ def held_out_probabilities(
 
 
 def tune_offsets(probabilities: np.ndarray, codes: np.ndarray, metric: str) -> np.ndarray:
-    """Offsets (C,) of the log-probabilities with which the argmax is best by `metric` on these rows.
+    """Find offsets (C,) of the log-probabilities for which the argmax maximizes `metric` on these rows.
 
     With two classes this is the decision threshold. With more, the offset of one class after the other is set to its
-    best value, the others fixed. Offsets change only where that is an improvement.
+    best value, with the others fixed. Offsets change only if that is an improvement.
     """
     scores = _log(probabilities)
     n_classes = scores.shape[1]
@@ -65,7 +65,7 @@ def tune_offsets(probabilities: np.ndarray, codes: np.ndarray, metric: str) -> n
 
 
 def _best_offset(scores: np.ndarray, offsets: np.ndarray, codes: np.ndarray, column: int, metric: str) -> float:
-    """Of one class. A row is predicted as that class from the offset on at which it overtakes its best rival."""
+    """Find the best offset of one class. A row flips to it at the offset where it overtakes its best rival."""
     rivals = scores + offsets
     rivals[:, column] = -np.inf
     rival = rivals.argmax(axis=1)
@@ -89,7 +89,7 @@ def _best_offset(scores: np.ndarray, offsets: np.ndarray, codes: np.ndarray, col
     if found.max() <= found[current] + 1e-12:
         return float(offsets[column])
     best = np.flatnonzero(found >= found.max() - 1e-12)
-    place = best[np.abs(best - current).argmin()]  # the smallest change that is as good as any
+    place = best[np.abs(best - current).argmin()]  # among equally good offsets, the smallest change
     edges = np.r_[flips[order][0] - 2, flips[order], flips[order][-1] + 2]
     return float((edges[place] + edges[place + 1]) / 2)
 
@@ -97,7 +97,7 @@ def _best_offset(scores: np.ndarray, offsets: np.ndarray, codes: np.ndarray, col
 def tuned_scores(
     held_out: np.ndarray, train_codes: np.ndarray, probabilities: np.ndarray, test_codes: np.ndarray
 ) -> Scores:
-    """Each decision metric on the test rows, with offsets tuned for it on held-out training rows.
+    """Compute each decision metric on the test rows, with offsets tuned for it on held-out training rows.
 
     Args:
         held_out: (N, C) probabilities of the training rows, from `held_out_probabilities`.
@@ -114,7 +114,7 @@ def tuned_scores(
 
 
 def fit_temperature(held_out: np.ndarray, codes: np.ndarray) -> float:
-    """The temperature with the lowest log loss on held-out rows (Guo et al. 2017)."""
+    """Find the temperature with the lowest log loss on held-out rows (Guo et al. 2017)."""
     losses = [-np.log(scaled(held_out, t)[np.arange(len(codes)), codes] + 1e-12).mean() for t in _TEMPERATURES]
     return float(_TEMPERATURES[int(np.argmin(losses))])
 

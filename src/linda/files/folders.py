@@ -1,4 +1,4 @@
-"""Folders that are written whole: a model, a classifier. What stood there before is replaced, if it is of the kind."""
+"""Atomic writes of folders, such as a model or a classifier. An existing folder is replaced only by the same kind."""
 
 import os
 import shutil
@@ -13,17 +13,20 @@ from linda.files.textio import part_name, writing
 
 @contextmanager
 def atomic_folder(folder: Path, kind: str, is_of_kind: Callable[[Path], bool]) -> Iterator[Path]:
-    """A folder beside `folder` to write into; it takes its place when the block ends well.
+    """Yield a temporary folder to write into. It replaces `folder` if the block succeeds.
 
-    kind: what is written, for messages; is_of_kind: whether a folder holds such a thing.
+    Args:
+        folder: the final folder.
+        kind: what is written, for messages.
+        is_of_kind: whether a folder contains such a thing, and so may be replaced.
     """
     check_replaceable(folder, kind, is_of_kind)
     old = _old_place(folder)
     if old.exists() and not folder.exists():
-        old.rename(folder)  # an earlier write was killed between two renames
+        old.rename(folder)  # recover from a write that was killed between two renames
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        part = folder.with_name(part_name())  # a new name: no folder of the user's
+        part = folder.with_name(part_name())  # a new name, which cannot be the user's folder
         part.mkdir()
     try:
         with writing(folder):
@@ -41,16 +44,16 @@ def atomic_folder(folder: Path, kind: str, is_of_kind: Callable[[Path], bool]) -
 
 
 def check_replaceable(folder: Path, kind: str, is_of_kind: Callable[[Path], bool]) -> None:
-    """One of the kind may be replaced, and an empty folder filled; anything else that is there is left alone."""
+    """Raise an error unless the folder is missing, empty or of the given kind."""
     for place in (checked_path(folder), _old_place(folder)):
         is_empty = place.is_dir() and not any(place.iterdir())
         if place.exists() and not is_empty and not is_of_kind(place):
-            raise LindaError(f"{place} is there and holds no {kind}; give another folder")
+            raise LindaError(f"{place} already exists and does not contain a {kind}; give another folder")
     _check_parent(folder)
 
 
 def check_output_folder(folder: Path) -> None:
-    """Whether files can be written into a folder, which need not be there yet."""
+    """Raise an error unless files can be written into a folder, which need not exist yet."""
     if checked_path(folder).exists() and not folder.is_dir():
         raise LindaError(f"cannot write to {folder}: it is a file; give a folder")
     if folder.exists() and not os.access(folder, os.W_OK):
@@ -69,5 +72,4 @@ def _check_parent(folder: Path) -> None:
 
 
 def _old_place(folder: Path) -> Path:
-    """Where a folder waits while a new one takes its place."""
     return folder.with_name(f".{folder.name}.linda-replaced")

@@ -28,7 +28,7 @@ class InputFile:
 
     @contextmanager
     def on_disk(self) -> Iterator[Path]:
-        """A local path to read from. A remote file is copied to a temporary one."""
+        """Yield a local path to read from. A remote file is copied to a temporary file."""
         if not is_url(self.place):
             yield Path(self.place)
             return
@@ -42,12 +42,12 @@ class InputFile:
             yield copy
 
     def digest(self) -> str:
-        """SHA-256 of the content."""
+        """Return the SHA-256 of the content."""
         with self.on_disk() as path, path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def state(self) -> list[Any]:
-        """Size and time of the last change, to skip reading a file whose digest is known."""
+        """Return size and modification time, to skip hashing an unchanged file."""
         if is_url(self.place):
             remote, path = file_system(self.place)
             found = remote.info(path)
@@ -58,9 +58,9 @@ class InputFile:
 
 @contextmanager
 def input_files(source: str | Path, file_format: str | None = None) -> Iterator[list[InputFile]]:
-    """The files of a table: a file, the files of a folder by name, or a copy of standard input (`-`) or of a pipe.
+    """Yield the files of a table: a file, the files of a folder by name, or a copy of standard input (`-`) or a pipe.
 
-    Files of a folder whose names do not tell their format are left out.
+    Files in a folder whose names do not show a known format are ignored.
     """
     name = display_name(source)
     if is_url(source):
@@ -86,7 +86,7 @@ def input_files(source: str | Path, file_format: str | None = None) -> Iterator[
 
 
 def read_files(files: Sequence[InputFile], texts: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of all files in order, in small batches of one schema. `texts`: columns that are text in any case."""
+    """Yield the rows of all files in order, in small batches of one schema. `texts`: columns read as text."""
     first: pa.Schema | None = None
     for file in files:
         with file.on_disk() as path:
@@ -120,9 +120,7 @@ def _files_of_folder(folder: str, places: list[str], file_format: str | None) ->
         except LindaError:
             continue
     if not files:
-        raise LindaError(
-            f"{folder} is a folder; give a file, or a folder that has .csv, .tsv, .jsonl or .parquet files"
-        )
+        raise LindaError(f"{folder} is a folder; give a file, or a folder with .csv, .tsv, .jsonl or .parquet files")
     return files
 
 
@@ -131,13 +129,15 @@ def _check_same(first: pa.Schema, second: pa.Schema, first_name: str, second_nam
     for column in {**one, **other}:
         if one.get(column) != other.get(column):
             raise LindaError(
-                f"{second_name} has another schema than {first_name}: column {column!r} is "
-                f"{other.get(column, 'missing')}, not {one.get(column, 'missing')}; make the files alike"
+                f"{second_name} has a different schema than {first_name}: column {column!r} is "
+                f"{other.get(column, 'missing')}, not {one.get(column, 'missing')}; give all files the same columns"
             )
     if list(one) != list(other):
-        raise LindaError(f"{second_name} has its columns in another order than {first_name}; make the files alike")
+        raise LindaError(
+            f"{second_name} has its columns in a different order than {first_name}; give all files the same columns"
+        )
 
 
 def _kind(field: pa.Field) -> str:
-    # Writers differ in the width of the offsets of texts and lists (large_string), which changes no value.
+    # Writers differ in the offset width of strings and lists (large_string), which does not affect values.
     return "of several types" if is_json(field) else str(field.type).replace("large_", "")

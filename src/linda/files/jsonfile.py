@@ -7,22 +7,22 @@ from typing import Any
 from linda.errors import LindaError, os_reason, reason
 from linda.files.paths import check_regular_file
 
-_MOST_BYTES = 256 * 2**20  # a vocabulary of a million pieces has 30 MB
+_MOST_BYTES = 256 * 2**20  # a vocabulary of a million tokens has 30 MB
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """The object that the file holds; anything else is a `LindaError` that names the file."""
+    """Read a JSON object; anything else is a `LindaError` that names the file."""
     check_regular_file(path)
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise LindaError(f"{path} has {path.stat().st_size:,} bytes, too many for settings; fetch it anew")
+            raise LindaError(f"{path} has {path.stat().st_size:,} bytes, too many for settings; download it again")
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise LindaError(f"cannot read {path}: {os_reason(error)}") from error
     except (ValueError, RecursionError) as error:
         if isinstance(error, LindaError):
             raise
-        raise LindaError(f"{path} is not valid JSON ({reason(error)}); fetch or write it anew") from error
+        raise LindaError(f"{path} is not valid JSON ({reason(error)}); download or write it again") from error
     if not isinstance(content, dict):
-        raise LindaError(f"{path} holds no JSON object; fetch or write it anew")
+        raise LindaError(f"{path} does not contain a JSON object; download or write it again")
     return content

@@ -1,18 +1,18 @@
-"""Locks on files. The system releases the lock of a killed process. Without effect on Windows."""
+"""Locks on files. The system releases the lock of a killed process. They have no effect on Windows."""
 
 import os
 from pathlib import Path
 
 
 class FileLock:
-    """An exclusive or shared lock on a file, which is created."""
+    """An exclusive or shared lock on a file, which is created if needed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
 
     def take(self, *, shared: bool = False, wait: bool = False) -> bool:
-        """Take the lock, or change its kind. Returns False if another process holds it and `wait` is not set."""
+        """Take the lock, or change its kind. Return False if another process holds it and `wait` is not set."""
         try:
             import fcntl
         except ImportError:  # not on Windows

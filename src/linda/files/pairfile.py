@@ -21,7 +21,7 @@ class PairRow:
 
 
 def read_pairs(path: str | Path) -> Iterator[PairRow]:
-    """The rows of a file (`-` is standard input; .gz and .xz too), one at a time. Further columns are passed over."""
+    """Yield the rows of a file (also .gz and .xz; `-` is standard input). Other columns are ignored."""
     name = display_name(path)
     with open_text(path) as lines:
         first = next(lines, "")
@@ -30,7 +30,7 @@ def read_pairs(path: str | Path) -> Iterator[PairRow]:
 
 
 def _format(path: str | Path, first_line: str) -> str:
-    """By the file's ending, or, where that tells nothing, by its first line."""
+    """Infer the format from the file extension, else from the first line."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() not in {".gz", ".xz"}]
     by_suffix = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
     if suffixes and suffixes[-1] in by_suffix:

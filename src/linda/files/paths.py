@@ -1,4 +1,4 @@
-"""Paths that a user gave: whether they can be used at all, what lies there, and pipes that nothing comes through."""
+"""Checks of paths given by users, and timeouts for pipes without input."""
 
 import os
 import select
@@ -9,30 +9,30 @@ from typing import BinaryIO
 
 from linda.errors import LindaError, os_reason, shortened
 
-# How long the first byte of a pipe may take. A reader of a pipe that nobody writes to would wait for ever.
+# Timeout for the first byte of a pipe. Reading a pipe without a writer would block forever.
 PIPE_SECONDS = 30.0
 
 
 def checked_path(path: str | Path) -> Path:
-    """The path, unless no file can have it: a NUL character, a name too long, a loop of symbolic links."""
+    """Return the path, unless it is unusable: a NUL character, a name too long, a loop of symbolic links."""
     if "\0" in str(path):
-        raise LindaError(f"the path {shortened(str(path))} holds a NUL character; give another name")
+        raise LindaError(f"the path {shortened(str(path))} contains a NUL character; give another name")
     if not str(path):
         raise LindaError("the path '' is empty; give the name of a file or folder")
     place = Path(path)
     try:
         place.stat()
     except (FileNotFoundError, NotADirectoryError):
-        pass  # whoever needs it says so
+        pass  # reported when the file is opened
     except OSError as error:
         raise LindaError(f"cannot use the path {shortened(str(path))}: {os_reason(error)}") from error
     return place
 
 
 def open_input(path: str | Path) -> BinaryIO:
-    """A file, a pipe or (`-`) standard input, to be read from its beginning.
+    """Open a file, a pipe or (`-`) standard input for reading.
 
-    A device that never ends (/dev/zero) and a pipe through which nothing comes are `LindaError`s.
+    A device that never ends (/dev/zero) and a pipe without input raise a `LindaError`.
     """
     if str(path) == "-":
         if sys.stdin is None:
@@ -43,7 +43,7 @@ def open_input(path: str | Path) -> BinaryIO:
     if place.is_dir():
         raise LindaError(f"cannot read {path}: it is a directory; give a file in it")
     try:
-        # Without O_NONBLOCK the call itself would wait for somebody to write to a named pipe.
+        # Without O_NONBLOCK, opening a named pipe would block until there is a writer.
         descriptor = os.open(place, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError as error:
         raise LindaError(f"cannot read {path}: {os_reason(error)}") from error
@@ -59,7 +59,7 @@ def open_input(path: str | Path) -> BinaryIO:
 
 
 def check_regular_file(path: str | Path) -> Path:
-    """A file on disk, which can be read more than once: no folder, no device, no pipe."""
+    """Return the path of a regular file, which can be read more than once."""
     place = checked_path(path)
     if place.is_dir():
         raise LindaError(f"cannot read {path}: it is a directory; give a file in it")
@@ -74,11 +74,13 @@ def _check_stream(stream: BinaryIO, name: str) -> None:
     try:
         descriptor = stream.fileno()
         mode = os.fstat(descriptor).st_mode
-    except OSError:  # not one of the system's: a stream in memory
+    except OSError:  # a stream in memory has no file descriptor
         return
     if stat.S_ISCHR(mode) and not os.isatty(descriptor):
-        raise LindaError(f"cannot read {name}: it is a device, which may never end; give a file or a pipe")
+        raise LindaError(f"cannot read {name}: it is a device, which may be endless; give a file or a pipe")
     if os.name != "posix" or not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
         return
     if not select.select([descriptor], [], [], PIPE_SECONDS)[0]:
-        raise LindaError(f"nothing came from {name} in {PIPE_SECONDS:g} seconds; feed the pipe sooner, or give a file")
+        raise LindaError(
+            f"no input from {name} within {PIPE_SECONDS:g} seconds; write to the pipe sooner, or give a file"
+        )

@@ -13,9 +13,15 @@ Row = tuple[int, dict[str, Any]]
 
 
 def read_rows(lines: Iterable[str], file_format: str, name: str, needed: Sequence[str] = ()) -> Iterator[Row]:
-    """file_format: csv, tsv or jsonl. name: what messages call the file. needed: columns that must be there.
+    """Yield rows with the number of their last line.
 
-    CSV and TSV name their columns in the first line; TSV knows no quotation marks. Empty lines are passed over.
+    CSV and TSV have column names in the first line; TSV has no quoting. Empty lines are skipped.
+
+    Args:
+        lines: the lines of the file.
+        file_format: csv, tsv or jsonl.
+        name: the name of the file in messages.
+        needed: required columns.
     """
     if file_format == "jsonl":
         return _json_rows(lines, name, needed)
@@ -25,7 +31,7 @@ def read_rows(lines: Iterable[str], file_format: str, name: str, needed: Sequenc
 
 
 def _separated_rows(reader: Any, name: str, needed: Sequence[str]) -> Iterator[Row]:
-    csv.field_size_limit(MAX_LINE_BYTES)  # the module's own limit, 128 KB, would refuse a long text
+    csv.field_size_limit(MAX_LINE_BYTES)  # the default limit of 128 KB would reject long texts
     row = 0
     try:
         header: list[str] = next(reader, [])
@@ -51,7 +57,7 @@ def _check_header(header: list[str], name: str, needed: Sequence[str]) -> None:
             raise LindaError(f"{name}: no column {column!r} in the first line (found {found}); name it there")
     doubled = [column for column in header if header.count(column) > 1]
     if doubled:
-        raise LindaError(f"{name}: the column {doubled[0]!r} is there twice; rename one")
+        raise LindaError(f"{name}: the column {doubled[0]!r} occurs twice; rename one")
 
 
 def _json_rows(lines: Iterable[str], name: str, needed: Sequence[str]) -> Iterator[Row]:
@@ -80,4 +86,4 @@ def _check_name(column: str, place: str) -> None:
     try:
         column.encode()
     except UnicodeEncodeError:
-        raise LindaError(f"{place}: the name {column!r} holds half a character; give valid Unicode") from None
+        raise LindaError(f"{place}: the column name {column!r} contains a lone surrogate; give valid Unicode") from None

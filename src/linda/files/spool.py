@@ -1,7 +1,6 @@
-"""A table in an Arrow file: any row by its number, in memory that does not grow with the table.
+"""A table in an Arrow file, with access to rows by number, in memory that does not grow with the table.
 
-Blocks are small and read through ordinary file access: a look at one row reads a few kilobytes, and nothing stays
-mapped.
+Blocks are small and read with ordinary file access: reading one row costs a few kilobytes, and nothing stays mapped.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,11 +12,11 @@ import pyarrow as pa
 from linda.files.tables import BLOCK, column_values
 from linda.files.textio import atomic_path
 
-_SPOOL_BLOCK = 64  # rows that are read for the sake of one
+_SPOOL_BLOCK = 64  # rows per block: what is read to get one row
 
 
 def write_spool(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Writes batches of any size to a file that `Spool` reads."""
+    """Write batches of any size to a file for `Spool`."""
     with atomic_path(path) as part, pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
         rest = pa.RecordBatch.from_pylist([], schema)
         for batch in batches:
@@ -59,7 +58,7 @@ class Spool:
             yield from zip(*(column_values(batch, column) for column in columns), strict=True)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All columns of all rows, in blocks of a size that is good to write."""
+        """Yield all columns of all rows, in blocks of a suitable size for writing."""
         reader = self._reader(())
         step = BLOCK // _SPOOL_BLOCK
         for start in range(0, self._blocks, step):
@@ -67,7 +66,7 @@ class Spool:
             yield pa.concat_batches([reader.get_batch(number) for number in numbers])
 
     def _reader(self, columns: tuple[str, ...]) -> Any:
-        """Reads these columns alone, or all for none. A block's other columns are not touched."""
+        """Open a reader of these columns, or of all if none are given. Other columns are not read."""
         if columns not in self._readers:
             numbers = sorted(self.schema.get_field_index(column) for column in columns)
             options = pa.ipc.IpcReadOptions(included_fields=numbers, use_threads=False)

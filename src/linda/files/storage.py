@@ -1,7 +1,7 @@
-"""A folder on any file system: a local path, or a URL that pyarrow or fsspec knows (s3://, gs://, hdfs://, …).
+"""A folder on any file system: a local path, or a URL that pyarrow or fsspec supports (s3://, gs://, hdfs://, …).
 
 Files appear under their names only when they are complete. Two processes may write the same file at the same time: each
-uses a temporary file of its own, and the last rename wins.
+uses its own temporary file, and the last rename wins.
 """
 
 import json
@@ -20,7 +20,7 @@ from linda.files.textio import move_into_place
 
 # pyarrow has these built in; fsspec would need another package for each.
 _BY_PYARROW = ("s3", "gs", "gcs", "hdfs", "viewfs")
-# An object appears when its upload is complete, and cannot be renamed.
+# Object stores: an object appears when its upload is complete, and cannot be renamed.
 _OBJECT_STORES = ("s3", "gs", "gcs", "az", "abfs", "adl", "oss", "memory")
 
 
@@ -29,7 +29,7 @@ def is_url(path: str | Path) -> bool:
 
 
 def file_system(url: str) -> tuple[Any, str]:
-    """The fsspec file system of a URL, and the path in it."""
+    """Return the fsspec file system of a URL, and the path in it."""
     import fsspec
     import pyarrow as pa
     from fsspec.implementations.arrow import ArrowFSWrapper
@@ -57,7 +57,7 @@ class Storage:
         return self.name
 
     def names(self, under: str = "") -> list[str]:
-        """Names of the files directly in this folder or in a folder of it, sorted."""
+        """Return the sorted names of the files directly in this folder, or in the given subfolder."""
         if self.local is not None:
             folder = self.local / under
             return sorted(path.name for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
@@ -75,7 +75,7 @@ class Storage:
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Path]:
-        """A local path to read a file from. A remote file is copied to a temporary one."""
+        """Yield a local path to read a file from. A remote file is copied to a temporary file."""
         if self.local is not None:
             yield self.local / name
             return
@@ -89,7 +89,7 @@ class Storage:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """A local path to write a file to. When the block ends well, the file appears under its name."""
+        """Yield a local path to write to. If the block succeeds, the file appears under its name."""
         if self.local is not None:
             target = self.local / name
             part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")

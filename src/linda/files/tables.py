@@ -1,8 +1,8 @@
 """Tables in files: CSV, TSV, JSON lines and Parquet, read and written block by block.
 
-A text file is read twice, once to learn the type of every column and once for its rows, so that no later row can
-contradict the type. What is read and written again comes out as it was: a CSV column holds numbers only if they are
-written just as Python would write them, and a JSON column of several types is carried as JSON text.
+A text file is read twice, first to infer the type of every column and then for its rows, so that no later row can
+contradict the type. Values survive a round trip: a CSV column is read as numbers only if Python would write them in the
+same way, and a JSON column of mixed types is kept as JSON text.
 """
 
 import csv
@@ -26,14 +26,14 @@ from linda.files.textio import atomic_path, atomic_writer, display_name, open_te
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
-# Rows that are handled together.
+# Rows per block.
 BLOCK = 1024
 
 _IS_JSON = {b"linda": b"json"}  # marks a column whose values are JSON texts
 
 
 def find_format(path: str | Path, given: str | None = None) -> str:
-    """By the file's name; a pipe has none, and is taken for JSON lines."""
+    """Infer the format from the file name; a pipe is read as JSON lines."""
     if given is not None:
         return given
     if str(path) == "-":
@@ -45,7 +45,7 @@ def find_format(path: str | Path, given: str | None = None) -> str:
         return "jsonl"
     if name and name[0] in FORMATS and not (is_compressed and name[0] == "parquet"):
         return name[0]
-    raise LindaError(f"{path}: the name does not tell the format; end it in .csv, .tsv, .jsonl (or .gz, .xz), .parquet")
+    raise LindaError(f"{path}: unknown file format; use a name that ends in .csv, .tsv, .jsonl (or .gz, .xz), .parquet")
 
 
 # --- reading --------------------------------------------------------------------------------------------------
@@ -54,14 +54,18 @@ def find_format(path: str | Path, given: str | None = None) -> str:
 def read_table(
     path: Path, file_format: str, texts: Sequence[str], name: str | None = None
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The columns of a file, and its rows in blocks.
+    """Return the columns of a file, and its rows in blocks.
 
-    texts: columns that are text, whatever they look like. name: what messages call the file.
+    Args:
+        path: a regular file.
+        file_format: csv, tsv, jsonl or parquet.
+        texts: columns that are read as text, whatever they look like.
+        name: the name of the file in messages.
     """
     name = name or display_name(path)
     if file_format == "parquet":
         return _read_parquet(path, name)
-    check_regular_file(path)  # it is read twice
+    check_regular_file(path)  # because it is read twice
 
     def rows() -> Iterator[dict[str, Any]]:
         with open_text(path) as lines:
@@ -78,7 +82,7 @@ def _read_parquet(path: Path, name: str) -> tuple[pa.Schema, Iterator[pa.RecordB
     check_regular_file(path)
     with _parquet_damage(name):
         file = pq.ParquetFile(path, pre_buffer=False)
-        # Dictionaries may change from block to block; metadata of pandas or datasets describes columns as they were.
+        # Dictionaries may differ between blocks, and pandas or datasets metadata may not match the converted columns.
         schema = pa.schema([pa.field(field.name, _plain_type(field.type)) for field in file.schema_arrow])
         count = file.metadata.num_rows
     if not count:
@@ -89,14 +93,14 @@ def _read_parquet(path: Path, name: str) -> tuple[pa.Schema, Iterator[pa.RecordB
             for batch in file.iter_batches(batch_size=BLOCK):
                 columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
                 plain = pa.RecordBatch.from_arrays(columns, schema=schema)
-                plain.validate(full=True)  # text that is not UTF-8 would fail only when it is read
+                plain.validate(full=True)  # otherwise invalid UTF-8 would fail only when accessed
                 yield plain
 
     return schema, batches()
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """Without dictionaries and views, which the formats that are written do not have."""
+    """Replace dictionary and view types, which the output formats do not have."""
     if pa.types.is_dictionary(kind):
         return _plain_type(kind.value_type)
     if pa.types.is_string_view(kind):
@@ -113,7 +117,7 @@ def _parquet_damage(name: str) -> Iterator[None]:
     except LindaError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-        raise LindaError(f"{name} is damaged, or not a Parquet file ({reason(error)}); write it anew") from error
+        raise LindaError(f"{name} is damaged, or not a Parquet file ({reason(error)}); write it again") from error
 
 
 def _blocks(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
@@ -144,7 +148,7 @@ def is_json(field: pa.Field) -> bool:
 
 
 def column_values(batch: pa.RecordBatch, name: str) -> list[Any]:
-    """As Python values; those of a column of several types are read from the JSON that they come as."""
+    """Return a column as Python values; columns of mixed types are parsed from JSON."""
     values: list[Any] = batch.column(name).to_pylist()
     if is_json(batch.schema.field(name)):
         return [None if value is None else json.loads(value) for value in values]
@@ -153,7 +157,7 @@ def column_values(batch: pa.RecordBatch, name: str) -> list[Any]:
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
-# How the cells of a CSV column become values …
+# Conversion of CSV cells to values.
 _FROM_TEXT: dict[pa.DataType, Callable[[str], Any]] = {
     pa.int64(): int,
     pa.float64(): float,
@@ -162,7 +166,7 @@ _FROM_TEXT: dict[pa.DataType, Callable[[str], Any]] = {
 
 
 def _would_return(cell: str, kind: pa.DataType) -> bool:
-    """… and whether writing the value gives the same cell again: "007" and "1.50" stay texts."""
+    """Whether writing the converted value gives the same cell again: "007" and "1.50" stay text."""
     if kind == pa.int64():
         return _INTEGER.fullmatch(cell) is not None
     if kind == pa.bool_():
@@ -188,7 +192,7 @@ def _csv_schema(rows: Iterator[dict[str, Any]], texts: Sequence[str]) -> pa.Sche
 
 
 def _json_schema(rows: Iterator[dict[str, Any]]) -> pa.Schema:
-    types: dict[str, pa.DataType | None] = {}  # None: of several types
+    types: dict[str, pa.DataType | None] = {}  # None: mixed types
     for block in _blocks(rows):
         for column in dict.fromkeys(key for row in block for key in row):
             found = _type_of([row.get(column) for row in block])
@@ -207,7 +211,7 @@ def _type_of(values: list[Any]) -> pa.DataType | None:
         kind = pa.array(values).type
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         return None
-    # Arrow would give every object of a column the keys of all.
+    # Arrow would give each object the keys of all objects in the column.
     return None if "struct" in str(kind) else kind
 
 
@@ -229,9 +233,13 @@ Write = Callable[[pa.RecordBatch], None]
 
 @contextmanager
 def open_table(path: str | Path, file_format: str, schema: pa.Schema, scratch: Path | None = None) -> Iterator[Write]:
-    """A function that writes blocks of this schema to a file, which appears under its name only when whole.
+    """Yield a function that writes blocks to a file, which appears under its name only when complete.
 
-    scratch: the folder that holds it until then, as of `atomic_path`.
+    Args:
+        path: the file, or `-` for standard output.
+        file_format: csv, tsv, jsonl or parquet.
+        schema: of all blocks.
+        scratch: folder for the temporary file, as in `atomic_path`.
     """
     if str(path) == "-" and file_format == "parquet":
         with pq.ParquetWriter(sys.stdout.buffer, schema) as parquet:
@@ -249,8 +257,10 @@ def open_table(path: str | Path, file_format: str, schema: pa.Schema, scratch: P
 
 
 def check_writable(batch: pa.RecordBatch, file_format: str, first_row: int) -> None:
-    """TSV has no way to write a tab or a line end inside a value, nor has any text file one to write a date that Python
-    does not have: better known before hours of work."""
+    """Raise an error for values that the format cannot hold, before hours of work.
+
+    TSV cannot hold tabs and line breaks; no text format can hold dates that Python cannot represent.
+    """
     if file_format == "parquet":
         return
     if file_format != "tsv":
@@ -260,7 +270,7 @@ def check_writable(batch: pa.RecordBatch, file_format: str, first_row: int) -> N
         for column, value in row.items():
             if isinstance(value, str) and re.search("[\t\r\n]", value):
                 raise LindaError(
-                    f"row {number}: {column!r} holds a tab or a line end, which TSV cannot; write another format"
+                    f"row {number}: {column!r} has a tab or a line break, which TSV cannot hold; use another format"
                 )
 
 
@@ -271,7 +281,7 @@ def _as_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
                 column.to_pylist()
             except (ValueError, OverflowError, KeyError, pa.ArrowException, ImportError) as error:
                 raise LindaError(
-                    f"the column {name!r} holds a value that cannot be written as text ({reason(error)}); "
+                    f"the column {name!r} contains a value that cannot be written as text ({reason(error)}); "
                     "drop the column, or write Parquet"
                 ) from error
     rows: list[dict[str, Any]] = batch.to_pylist()
@@ -300,13 +310,13 @@ def _text_writer(file: TextIO, file_format: str, schema: pa.Schema) -> Write:
 
 
 def _write_csv_line(file: TextIO, cells: list[str]) -> None:
-    # Python's own rule leaves a lone carriage return bare, which its reader then refuses.
+    # Python's csv writer does not quote a lone carriage return, which its reader then rejects.
     quoting: Literal[0, 1] = csv.QUOTE_ALL if any("\r" in cell for cell in cells) else csv.QUOTE_MINIMAL
     csv.writer(file, lineterminator="\n", quoting=quoting).writerow(cells)
 
 
 def _write_tsv_line(file: TextIO, cells: list[str]) -> None:
-    # Originals with tabs were refused before; in a new text a space is as good.
+    # Originals with tabs were rejected by `check_writable`; in new texts they become spaces.
     file.write("\t".join(re.sub("[\t\r\n]+", " ", cell) for cell in cells) + "\n")
 
 
@@ -314,7 +324,7 @@ def _json_line(row: dict[str, Any]) -> str:
     line = json.dumps(row, ensure_ascii=False, default=str)
     try:
         line.encode()
-    except UnicodeEncodeError:  # half a character, which JSON can only escape
+    except UnicodeEncodeError:  # a lone surrogate, which must be escaped
         line = json.dumps(row, default=str)
     return line + "\n"
 

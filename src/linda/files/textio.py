@@ -1,4 +1,4 @@
-"""Text files in and out: any of plain, .gz, .xz and standard input, always UTF-8, never half a file."""
+"""Text files: plain, .gz, .xz or standard input, always UTF-8. Files are written completely or not at all."""
 
 import errno
 import gzip
@@ -15,7 +15,7 @@ from typing import BinaryIO, TextIO, cast
 from linda.errors import LindaError, os_reason
 from linda.files.paths import checked_path, open_input
 
-# A file without line ends (a binary, a JSON array on one line) must not fill the memory before it is refused.
+# A file without line breaks (a binary, a JSON array on one line) must not fill the memory before it is rejected.
 MAX_LINE_BYTES = 16 * 2**20
 
 _DAMAGE = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
@@ -23,13 +23,13 @@ _DAMAGE = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 
 @contextmanager
 def open_text(path: str | Path) -> Iterator[Iterator[str]]:
-    """The lines of a text file, one after the other, line ends kept (`-` is standard input).
+    """Yield an iterator over the lines of a text file, with line breaks (`-` is standard input).
 
         with open_text("pairs.tsv.gz") as lines:
             for number, line in enumerate(lines, start=1): ...
 
-    A byte order mark is dropped. A file that cannot be opened or is damaged, a line that is not UTF-8 and
-    a line beyond `MAX_LINE_BYTES` are `LindaError`s that name the file and the line.
+    A byte order mark is dropped. A file that cannot be opened or is damaged, a line that is not UTF-8 and a line longer
+    than `MAX_LINE_BYTES` raise a `LindaError` that names the file and the line.
     """
     raw = open_input(path)
     try:
@@ -40,15 +40,15 @@ def open_text(path: str | Path) -> Iterator[Iterator[str]]:
 
 
 def display_name(path: str | Path) -> str:
-    """How messages call this file."""
+    """Return the name of a file in messages."""
     return "standard input" if str(path) == "-" else str(path)
 
 
 @contextmanager
 def atomic_writer(path: str | Path, scratch: Path | None = None) -> Iterator[TextIO]:
-    """A UTF-8 text file to write (.gz and .xz are compressed) that appears under its name only when whole.
+    """Yield a UTF-8 text file to write (.gz and .xz are compressed) that appears under its name only when complete.
 
-    scratch: as of `atomic_path`.
+    `scratch` is as in `atomic_path`.
     """
     with atomic_path(path, scratch) as part:
         with writing(path):
@@ -61,14 +61,17 @@ def atomic_writer(path: str | Path, scratch: Path | None = None) -> Iterator[Tex
 
 @contextmanager
 def atomic_path(path: str | Path, scratch: Path | None = None) -> Iterator[Path]:
-    """A file of our own to write to; it is moved to `path` when the block ends well, else removed.
+    """Yield a temporary file to write to; it is moved to `path` if the block succeeds, else removed.
 
-    Its name is new: no file that is there already is ever written over but `path` itself.
-    scratch: the folder that holds it, on the same disk as `path`; the folder of `path` if none is given.
+    Its name is new, so that no existing file other than `path` is ever overwritten.
+
+    Args:
+        path: the final file.
+        scratch: folder for the temporary file, on the same disk as `path`; default: the folder of `path`.
     """
     target = checked_target(path)
     if target.exists() and not target.is_file():
-        yield target  # a device or a pipe (/dev/stdout) is written to, not replaced
+        yield target  # write to a device or a pipe (/dev/stdout) directly
         return
     with writing(path):
         part = _new_file(scratch or target.parent)
@@ -81,12 +84,12 @@ def atomic_path(path: str | Path, scratch: Path | None = None) -> Iterator[Path]
 
 
 def checked_target(path: str | Path) -> Path:
-    """Where a file of this name would be written; a name that cannot be is an error before any work is done."""
-    target = checked_path(path).resolve()  # a link stays a link
+    """Return the path to write to; raise an error before any work is done if it cannot be written."""
+    target = checked_path(path).resolve()  # write through a symbolic link
     if target.is_dir():
         raise LindaError(f"cannot write {path}: it is a folder; give a file name")
     if not target.parent.is_dir():
-        raise LindaError(f"cannot write {path}: the folder {target.parent} does not exist; make it first")
+        raise LindaError(f"cannot write {path}: the folder {target.parent} does not exist; create it first")
     if not os.access(target.parent, os.W_OK) and not target.exists():
         raise LindaError(f"cannot write {path}: the folder {target.parent} is read-only; choose another")
     return target
@@ -94,16 +97,16 @@ def checked_target(path: str | Path) -> Path:
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """What the system refuses while `path` is written is an error that names it."""
+    """Convert an `OSError` while writing `path` into an error that names it."""
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.EPIPE, errno.ENOSPC):  # told elsewhere: they are not about this one file
+        if error.errno in (errno.EPIPE, errno.ENOSPC):  # reported elsewhere: they do not concern only this file
             raise
         raise LindaError(f"cannot write {path}: {os_reason(error)}") from error
 
 
-# What is not whole yet has such a name; nobody else's file does.
+# The names of incomplete files; no other files have such names.
 PART_PATTERN = ".linda-*.part"
 
 
@@ -113,20 +116,20 @@ def part_name() -> str:
 
 def _new_file(folder: Path) -> Path:
     part = folder / part_name()
-    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # less the umask, as any new file
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # the umask applies, as for any new file
     return part
 
 
 def move_into_place(part: Path, target: Path) -> None:
-    """Give a complete file its final name. It survives a power cut when this returns."""
-    _to_disk(part)  # otherwise a power cut could leave the new name with nothing behind it
+    """Give a complete file its final name. When this returns, it survives a power failure."""
+    _to_disk(part)  # otherwise a power failure could leave an empty file under the new name
     part.replace(target)
-    with suppress(OSError):  # not every file system can do this, and the file is there
+    with suppress(OSError):  # not every file system supports this, and the file is already in place
         _to_disk(target.parent)
 
 
 def _to_disk(path: Path) -> None:
-    """Returns when what was written to a file, or the names in a folder, would outlive a power cut."""
+    """Flush a file, or the names in a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(descriptor)
@@ -143,7 +146,7 @@ def _decompressor(raw: BinaryIO, suffix: str) -> BinaryIO:
 
 
 def _compressor(raw: BinaryIO, suffix: str) -> BinaryIO:
-    if suffix == ".gz":  # no name and no time inside: equal texts make equal files
+    if suffix == ".gz":  # without name and time, so that equal texts give equal files
         return cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0))
     if suffix == ".xz":
         return cast(BinaryIO, lzma.LZMAFile(raw, "wb"))
@@ -181,7 +184,7 @@ def _decoded(line: bytes, name: str, number: int) -> str:
 
 
 def check_other_file(one: str | Path, other: str | Path) -> None:
-    """Two files of a run must not be one: what is written would replace what is read, or written besides."""
+    """Raise an error if two files of a run are the same: one would overwrite the other."""
     if "-" in (str(one), str(other)):
         return
     first, second = checked_path(one), checked_path(other)

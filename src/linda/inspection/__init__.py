@@ -1,4 +1,4 @@
-"""How well a model interpolates. Held-out pairs are decoded once; every measure is taken from these outputs.
+"""Measures how well a model interpolates. Held-out pairs are decoded once; all measures use these outputs.
 
 path        outputs along the path, and what is measured at each ratio
 conditions  the paper's four conditions
@@ -45,7 +45,7 @@ def inspect_model(
     seed: int = 0,
     progress: bool = False,
 ) -> Inspection:
-    """Takes every measure on some pairs.
+    """Take all measures on some pairs.
 
     Args:
         interpolator: writes the outputs.
@@ -55,7 +55,7 @@ def inspect_model(
         trigrams: for the best crossovers, the strongest reference.
         ranker: for crossovers chosen by a language model at α = 0.5; needs `trigrams`.
         with_raw: decode a second time with the paper's mixing at the raw ratio.
-        seed: of the references that are random.
+        seed: seed of the random references.
         progress: show progress bars.
 
     Returns:

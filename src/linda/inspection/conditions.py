@@ -1,4 +1,4 @@
-"""The paper's four conditions (§3.1), by the model's own probabilities at the requested ratio, uncalibrated.
+"""The paper's four conditions (§3.1), evaluated with the model's probabilities at the uncalibrated ratio.
 
 With α the share of the first text:
     1. p(xᵃ) > p(xᵇ) for α > 0.5        2. p(xᵃ) < p(xᵇ) for α < 0.5
@@ -38,7 +38,7 @@ class ConditionPoint:
 
     @property
     def holds(self) -> float:
-        """The share of pairs in which the text with the larger share is the more likely one."""
+        """The share of pairs for which the text with the larger share is more likely."""
         return self.a_likelier if self.alpha > 0.5 else self.b_likelier
 
 
@@ -46,12 +46,12 @@ class ConditionPoint:
 def measure_conditions(
     model: LindaModel, pairs: Sequence[Pair], mixing: str = STATES, progress: bool = False
 ) -> list[ConditionPoint]:
-    """The conditions at each ratio of the grid.
+    """Evaluate the conditions at each ratio of the grid.
 
     Args:
-        model: gives the probabilities.
+        model: the model whose probabilities are used.
         pairs: texts a and b.
-        mixing: STATES, the paper's way, or ATTENTION, for a model that was trained for it.
+        mixing: STATES (the paper's method), or ATTENTION for a model that was trained with it.
         progress: show a progress bar.
 
     Returns:

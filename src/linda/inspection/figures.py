@@ -20,13 +20,13 @@ _FIRST, _SECOND, _REFERENCE = "tab:blue", "tab:orange", "tab:gray"
 
 
 def require_matplotlib() -> None:
-    """Raises an error at the start of a long run if its figures cannot be drawn."""
+    """Raise an error at the start of a long run if its figures cannot be drawn."""
     if find_spec("matplotlib") is None:
         raise LindaError("figures need matplotlib: pip install 'linda[plot]', or pass --no-figures")
 
 
 def draw_figures(inspection: Inspection, folder: Path) -> None:
-    """Draws every figure for which there are measurements."""
+    """Draw every figure for which there are measurements."""
     _save(folder / "precision.png", _draw_precision, inspection)
     _save(folder / "share.png", _draw_share, inspection)
     _save(folder / "conditions.png", _draw_conditions, inspection)
@@ -69,7 +69,7 @@ def _draw_conditions(axes: Axes, inspection: Inspection) -> None:
 
 
 def _draw_perplexity(axes: Axes, inspection: Inspection) -> None:
-    """Perplexity along the path; references that are measured at 0.5 alone are single points."""
+    """Perplexity along the path; references measured only at 0.5 are single points."""
     fluency = inspection.fluency
     assert fluency is not None
     axes.axhline(1, linestyle="--", color=_REFERENCE, label="real sentences")

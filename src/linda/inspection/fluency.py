@@ -1,11 +1,11 @@
-"""Perplexity of the outputs and of the references, with the faithfulness of the same texts beside it."""
+"""Perplexity of the outputs and of the references, with the faithfulness of the same texts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
-from linda.inspection.path import mean
 from linda.inspection.references import Texts
 from linda.measures import faithfulness
 from linda.measures.fluency import LanguageModel, Perplexity
@@ -28,7 +28,7 @@ class Fluency:
     """Perplexity under an independent language model.
 
     Attributes:
-        real: of the sentences of the pairs.
+        real: perplexity of the sentences of the pairs.
         points: OUTPUTS, and the names of `references`: one point per ratio at which there are texts.
     """
 
@@ -58,10 +58,10 @@ def measure_fluency(
     references: Mapping[str, Texts],
     progress: bool = False,
 ) -> Fluency:
-    """Measures the perplexity of outputs and references; each different text is read once.
+    """Measure the perplexity of outputs and references; each distinct text is scored once.
 
     Args:
-        language_model: has nothing to do with the model that wrote the outputs.
+        language_model: independent of the model that wrote the outputs.
         pairs: texts a and b.
         outputs: texts by ratio, one per pair.
         references: the same for each kind of reference.
@@ -84,7 +84,7 @@ def measure_fluency(
         return FluencyPoint(
             alpha,
             Perplexity.of([losses[text] for text in texts]),
-            mean(faithfulness(text, *pair) for text, pair in zip(texts, pairs, strict=True)),
+            fmean(faithfulness(text, *pair) for text, pair in zip(texts, pairs, strict=True)),
         )
 
     return Fluency(

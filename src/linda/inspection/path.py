@@ -1,10 +1,11 @@
-"""The texts along the path from one text to the other, and what is measured on them at each ratio."""
+"""The texts along the path from one text to the other, and their measures at each ratio."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ LENGTH_RANGE = (0.75, 1.33)  # tokens of an output, divided by L̃
 
 @dataclass(frozen=True)
 class Decoded:
-    """The outputs for the same pairs at each ratio of the grid, and the time it took to write them."""
+    """The outputs for the same pairs at each ratio of the grid, and the time it took to decode them."""
 
     texts: dict[float, list[str]]  # α → one text per pair
     raw: bool
@@ -50,13 +51,13 @@ class Decoded:
 
 
 def decode(interpolator: Interpolator, pairs: Sequence[Pair], raw: bool, seed: int, progress: bool) -> Decoded:
-    """Writes the outputs for some pairs at each ratio of the grid.
+    """Decode some pairs at each ratio of the grid.
 
     Args:
-        interpolator: writes them.
+        interpolator: the interpolator.
         pairs: texts a and b.
-        raw: mix by the ratio itself, uncalibrated.
-        seed: of the interpolator; matters to sampling only.
+        raw: mix by the uncalibrated ratio.
+        seed: seed of the interpolator; used for sampling only.
         progress: show a progress bar.
 
     Returns:
@@ -93,7 +94,7 @@ class PathPoint:
 
 @dataclass(frozen=True)
 class MeasuredPath:
-    """What was measured along the path from b to a, ratio by ratio in ascending order."""
+    """Measures along the path from b to a, by ascending ratio."""
 
     points: list[PathPoint]
     largest_step: float  # the largest change of the share of a between neighbouring ratios, mean over pairs
@@ -118,21 +119,21 @@ class MeasuredPath:
     @property
     def aim(self) -> float:
         """The aim, averaged over the ratios of MIDDLE."""
-        return mean(self.at(alpha).aim for alpha in MIDDLE)
+        return fmean(self.at(alpha).aim for alpha in MIDDLE)
 
     @property
     def length_fits(self) -> float:
         """The share of outputs with a length in LENGTH_RANGE, over the ratios of MIDDLE."""
-        return mean(self.at(alpha).length_fits for alpha in MIDDLE)
+        return fmean(self.at(alpha).length_fits for alpha in MIDDLE)
 
     @property
     def new_beside_the_middle(self) -> float:
         """The share of outputs that equal neither text, over the ratios of BESIDE_THE_MIDDLE."""
-        return mean(self.at(alpha).new for alpha in BESIDE_THE_MIDDLE)
+        return fmean(self.at(alpha).new for alpha in BESIDE_THE_MIDDLE)
 
 
 def measure_path(interpolator: Interpolator, pairs: Sequence[Pair], decoded: Decoded) -> MeasuredPath:
-    """Measures the outputs for some pairs; the interpolator gives its calibration and its tokens."""
+    """Measure the outputs for some pairs; calibration and tokenizer are those of the interpolator."""
     knots = RAW if decoded.raw else interpolator.config.calibration
     lengths_a = _token_counts(interpolator.tokens, [a for a, _ in pairs])
     lengths_b = _token_counts(interpolator.tokens, [b for _, b in pairs])
@@ -153,27 +154,21 @@ def measure_path(interpolator: Interpolator, pairs: Sequence[Pair], decoded: Dec
                 precision_a=average.output_in_a,
                 precision_b=average.output_in_b,
                 share_of_a=average.share,
-                aim=mean(abs(share - alpha) for share in shares[-1]),
-                words_found=mean(WordOrigins.of(*row).either for row in rows),
-                content_of_both=mean(has_content_words_of_both(*row) for row in rows),
-                faithfulness=mean(faithfulness(*row) for row in rows),
-                new=mean(not same_text(out, a) and not same_text(out, b) for out, a, b in rows),
+                aim=fmean(abs(share - alpha) for share in shares[-1]),
+                words_found=fmean(WordOrigins.of(*row).either for row in rows),
+                content_of_both=fmean(has_content_words_of_both(*row) for row in rows),
+                faithfulness=fmean(faithfulness(*row) for row in rows),
+                new=fmean(not same_text(out, a) and not same_text(out, b) for out, a, b in rows),
                 length_fits=float(((relative >= LENGTH_RANGE[0]) & (relative <= LENGTH_RANGE[1])).double().mean()),
                 length=int(lengths.sum()) / int(wanted.sum()),
-                repeating=mean(map(repeats_itself, outputs)),
-                repetition=mean(map(repeated_trigram_rate, outputs)),
-                sentence_ends=mean(map(ends_like_a_sentence, outputs)),
+                repeating=fmean(map(repeats_itself, outputs)),
+                repetition=fmean(map(repeated_trigram_rate, outputs)),
+                sentence_ends=fmean(map(ends_like_a_sentence, outputs)),
             )
         )
-    return MeasuredPath(points, mean(largest_step(row) for row in zip(*shares, strict=True)))
+    return MeasuredPath(points, fmean(largest_step(row) for row in zip(*shares, strict=True)))
 
 
 def _token_counts(tokens: Tokens, texts: Sequence[str]) -> torch.Tensor:
     """(B,): tokens that the encoder sees, end marker included."""
     return torch.tensor([len(tokens.ids(text)) for text in texts])
-
-
-def mean(values: Iterable[float]) -> float:
-    """The arithmetic mean of at least one number."""
-    numbers = list(values)
-    return sum(numbers) / len(numbers)

@@ -1,4 +1,4 @@
-"""Texts to compare outputs with: made of the same pairs, at the same ratios, without a LINDA model."""
+"""Reference texts to compare outputs with: from the same pairs, at the same ratios, without a LINDA model."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def reference_texts(
     ranker: SeamRanker | None = None,
     seed: int = 0,
 ) -> dict[str, Texts]:
-    """The references for some pairs.
+    """Build the references for some pairs.
 
     Args:
         pairs: texts a and b.
-        trigrams: finds the best crossovers; without it there are none among the references.
+        trigrams: finds the best crossovers; without it, there are no crossovers among the references.
         ranker: chooses among the crossovers by a language model, at α = 0.5; needs `trigrams`.
-        seed: of the word-level mixes and the shuffled words.
+        seed: seed of the word-level mixes and the shuffled words.
 
     Returns:
         By name: SPLICE and CROSSOVER at each ratio of the grid, RERANKED, WORD_MIX and SHUFFLED at 0.5. A pair that is
-        too short or too alike for a crossover, and every pair at the ends, has the splice in its place.
+        too short or too alike for a crossover, and every pair at the ends, has the splice instead.
 
     Example:
         >>> reference_texts([("The film was great.", "The food was cold.")])[SPLICE][0.5]

@@ -1,4 +1,4 @@
-"""The figures of one inspection, and the files that they are written to."""
+"""The results of one inspection, and the files that they are written to."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Inspection:
 
 
 def check_report_folder(folder: Path) -> None:
-    """Whether a report may be written here: over an earlier one, and over nothing else."""
+    """Raise an error if the folder has files of the report's names that are not an earlier report."""
     check_output_folder(folder)
     names = ("report.json", "report.md", "outputs.jsonl")
     if not any((folder / name).exists() for name in names):
@@ -62,16 +62,16 @@ def check_report_folder(folder: Path) -> None:
         is_ours = False
     if not is_ours:
         taken = next(name for name in names if (folder / name).exists())
-        raise LindaError(f"{folder / taken} is there and is of no inspection; give another --output")
+        raise LindaError(f"{folder / taken} already exists and is not from an inspection; give another --output")
 
 
 def write_report(inspection: Inspection, folder: Path, about: dict[str, Any], standard: Standard) -> list[Requirement]:
-    """Writes `report.json` (every figure), `report.md` and `outputs.jsonl` (every output).
+    """Write `report.json` (all measures), `report.md` and `outputs.jsonl` (all outputs).
 
     Args:
-        inspection: what was measured.
+        inspection: the measures.
         folder: must exist.
-        about: what was measured on what, for the head of the report.
+        about: description of model and data, for the head of the report.
         standard: the bounds of the verdict.
 
     Returns:
@@ -128,7 +128,7 @@ def _path_json(path: MeasuredPath) -> dict[str, Any]:
 
 
 def as_markdown(inspection: Inspection, about: dict[str, Any], requirements: Sequence[Requirement]) -> str:
-    """The text of `report.md`."""
+    """Format the text of `report.md`."""
     sections = [
         "# Inspection",
         "\n".join(f"- {name}: {value}" for name, value in about.items())
@@ -153,7 +153,7 @@ def as_markdown(inspection: Inspection, about: dict[str, Any], requirements: Seq
 
 
 def verdict_table(requirements: Sequence[Requirement]) -> str:
-    """The verdict as a Markdown table."""
+    """Format the verdict as a Markdown table."""
     marks = {True: "pass", False: "**fail**", None: "–"}
     return markdown_table(
         ["measure", "wanted", "reached", "verdict"],
@@ -259,7 +259,7 @@ def _examples(inspection: Inspection) -> list[str]:
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; line breaks in cells become spaces."""
+    """Format a Markdown table; line breaks in cells become spaces."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
 

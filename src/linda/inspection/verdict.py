@@ -1,4 +1,4 @@
-"""The requirements that a model must meet, and whether it does."""
+"""The requirements for a model, and whether it meets them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Standard:
-    """The bounds. They depend on whether the sentences are like those that the model was trained on."""
+    """The bounds. They depend on whether the sentences resemble the training data."""
 
     ends: float  # unigram precision at α = 1 and α = 0, at least
     words_found: float  # share of words found in a or b at 0.5, at least
@@ -75,7 +75,7 @@ class Requirement:
 
 
 def verdict(inspection: Inspection, standard: Standard) -> list[Requirement]:
-    """The requirements, with what the model reached."""
+    """Compare the measures of a model with the requirements."""
     path = inspection.calibrated
     middle = path.at(0.5)
     repeating = max(path.points, key=lambda point: point.repeating)
@@ -128,7 +128,7 @@ def _fluency(inspection: Inspection, standard: Standard) -> list[Requirement]:
 
 
 def _conditions(inspection: Inspection, standard: Standard) -> list[Requirement]:
-    """Of mixing by states, the paper's way. A model that mixes by attention is not trained for it alone."""
+    """Check state mixing, the paper's method; a model that mixes by attention is not trained for it alone."""
     if STATES not in inspection.conditions:
         return []
     weakest = _weakest(inspection.conditions[STATES])
@@ -137,11 +137,11 @@ def _conditions(inspection: Inspection, standard: Standard) -> list[Requirement]
 
 
 def _weakest(points: Sequence[ConditionPoint]) -> ConditionPoint:
-    """The ratio at which the conditions hold for the fewest pairs; they say nothing about the ends and about 0.5."""
+    """Return the ratio at which the conditions hold for the fewest pairs; they do not apply at 0, 0.5 and 1."""
     return min((point for point in points if point.alpha not in (0.0, 0.5, 1.0)), key=lambda point: point.holds)
 
 
-# What is shown is never rounded towards a pass.
+# Displayed values are never rounded towards a pass.
 def _at_least(measure: str, wanted: float, reached: float) -> Requirement:
     return Requirement(measure, f"≥ {wanted:g}", f"{math.floor(reached * 1000) / 1000:.3f}", reached >= wanted)
 

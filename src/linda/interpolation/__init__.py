@@ -1,13 +1,13 @@
-"""Texts in, texts out.
+"""Interpolation: pairs of texts and ratios in, texts out.
 
-interpolator   pairs of texts and ratios become batches and texts again
-jobs           rows of pairs and ratios, checked; the parts of a row that fit the window
-encoded_texts  the encoder's states, none computed twice
-crossing       which crossover of two texts the decoder finds best
-between        what must hold for a text between the two ends
-calibration    the ratio to mix for the ratio asked for
+interpolator   the public class: batches pairs, encodes, mixes and decodes them
+jobs           checked rows of pairs and ratios, split into jobs that fit the model's window
+encoded_texts  cache of encoder states
+crossing       scores all crossovers of two texts with the decoder
+between        decoding rules for texts between the two ends
+calibration    the map from the requested ratio to the ratio that is mixed
 longtext       texts longer than the model's window, sentence by sentence
-memory         freed memory, given back to the system
+memory         returns freed memory to the system
 """
 
 from linda.interpolation.interpolator import Interpolator, engine_for

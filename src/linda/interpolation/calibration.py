@@ -1,7 +1,7 @@
-"""The calibrated ratio: from the ratio asked for to the ratio mixed.
+"""Calibration: the map from the requested ratio to the ratio that is mixed.
 
 A trained model passes from one text to the other in a narrow band of ratios and copies outside it. Knots
-(asked, mixed) straighten that: with them, asking for 0.7 gives texts whose measured share of a is 0.7.
+(requested, mixed) compensate for this: with them, requesting 0.7 yields texts whose measured share of a is 0.7.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from linda.model.checkpoint import save_config
 if TYPE_CHECKING:
     from linda.interpolation.interpolator import Interpolator
 
-Knots = list[tuple[float, float]]  # (asked, mixed)
+Knots = list[tuple[float, float]]  # (requested, mixed)
 Shares = Mapping[float, float]  # ratio mixed → measured share of a
 
 RAW: Knots = [(0.0, 0.0), (1.0, 1.0)]
 
-_WIDEST_GAP = 0.08  # ratios are added until the share takes no larger step between two of them
-_NARROWEST_INTERVAL = 1 / 512  # closer ratios mix alike; what jumps between them cannot be made smooth
+_WIDEST_GAP = 0.08  # ratios are added until the share changes by no more than this between neighbours
+_NARROWEST_INTERVAL = 1 / 512  # narrower intervals are not halved: the mixtures hardly differ
 _MOST_RATIOS = 24
-_BESIDE_THE_END = 0.005  # where the map leaves a stretch of ratios that all copy the same text
+_BESIDE_THE_END = 0.005  # shares this close to 0 or 1 count as copies
 
 
 def calibrated(alpha: float, knots: Sequence[tuple[float, float]]) -> float:
-    """The ratio to mix when `alpha` is asked for: linear between knots that rise from (0, 0) to (1, 1)."""
+    """Return the ratio to mix for a requested `alpha`: linear between knots that rise from (0, 0) to (1, 1)."""
     if not 0.0 <= alpha <= 1.0:
-        raise LindaError(f"alpha is {alpha}, but a ratio lies between 0 (the second text) and 1 (the first)")
+        raise LindaError(f"alpha is {alpha}; give a number between 0 (the second text) and 1 (the first)")
     right = bisect_right(knots, alpha, key=lambda knot: knot[0])
     if right == len(knots):
         return knots[-1][1]
@@ -44,17 +44,30 @@ def calibrated(alpha: float, knots: Sequence[tuple[float, float]]) -> float:
 
 
 def calibrate(interpolator: Interpolator, folder: Path, pairs: Sequence[Pair], progress: bool = False) -> Knots:
-    """Fits the knots of the model that the folder holds and stores them there."""
+    """Fit the knots of the model in a folder and store them there.
+
+    Args:
+        interpolator: the loaded model.
+        folder: its folder.
+        pairs: held-out pairs of sentences.
+        progress: show progress bars.
+
+    Returns:
+        The knots (requested, mixed).
+
+    Example:
+        >>> calibrate(Interpolator.from_pretrained("my-model"), Path("my-model"), draw_pairs(sentences, 200))
+    """
     interpolator.config.calibration = fit_calibration(interpolator, pairs, progress)
     save_config(interpolator.config, folder)
     return interpolator.config.calibration
 
 
 def fit_calibration(interpolator: Interpolator, pairs: Sequence[Pair], progress: bool = False) -> Knots:
-    """The knots that make the measured share of a equal the ratio asked for, on average over these pairs.
+    """Find the knots for which the measured share of a equals the requested ratio, on average over the pairs.
 
-    The pairs are decoded at raw ratios, ever denser where the share changes; a rising curve is fitted to what
-    was measured, and turned round. The model is left as it is.
+    The pairs are decoded at raw ratios, more densely where the share changes. A monotone curve is fitted to the
+    measured shares and inverted. The model is not changed.
     """
     a, b = [first for first, _ in pairs], [second for _, second in pairs]
 
@@ -68,7 +81,7 @@ def fit_calibration(interpolator: Interpolator, pairs: Sequence[Pair], progress:
 def mix_at_ratios(
     interpolator: Interpolator, pairs: Sequence[Pair], ratios: Sequence[float], **settings: Any
 ) -> list[list[str]]:
-    """The texts of all pairs at each ratio. One call for all: each text is encoded once, and batches are full."""
+    """Mix all pairs at each ratio, in one call, so that each text is encoded once and batches are full."""
     a, b = [first for first, _ in pairs], [second for _, second in pairs]
     each = [ratio for ratio in ratios for _ in pairs]
     texts = interpolator.mix(a * len(ratios), b * len(ratios), each, **settings)
@@ -76,18 +89,18 @@ def mix_at_ratios(
 
 
 def symmetric(knots: Knots) -> Knots:
-    """The map with its mirror image averaged in: mixing a and b at α is mixing b and a at 1 − α.
+    """Average the map with its mirror image: mixing a and b at α is the same as mixing b and a at 1 − α.
 
-    What the pairs at hand say otherwise is chance; half of it goes this way.
+    Asymmetry is sampling noise of the pairs; averaging halves it.
     """
     asked = sorted({x for x, _ in knots} | {1.0 - x for x, _ in knots})
     return [(x, (calibrated(x, knots) + 1.0 - calibrated(1.0 - x, knots)) / 2) for x in asked]
 
 
 def measure_shares(measure: Callable[[Sequence[float]], list[float]]) -> dict[float, float]:
-    """The share of a at ratios chosen by halving every interval over which it takes a large step.
+    """Measure the share of a at ratios found by repeatedly halving the intervals over which it changes most.
 
-    `measure` gives the shares at several ratios at once. The ends are what they are by definition: 0 and 1.
+    `measure` returns the shares at several ratios at once. The shares at 0 and 1 are 0 and 1 by definition.
     """
     shares = {0.0: 0.0, 1.0: 1.0}
     while ratios := _wide_gaps(shares)[: _MOST_RATIOS - len(shares)]:
@@ -96,7 +109,7 @@ def measure_shares(measure: Callable[[Sequence[float]], list[float]]) -> dict[fl
 
 
 def _wide_gaps(shares: Shares) -> list[float]:
-    """The middles of the intervals over which the fitted share steps too far, the largest step first."""
+    """Return the midpoints of the intervals over which the fitted share changes too much, largest change first."""
     steps = [
         (right_share - left_share, (left + right) / 2)
         for (left, left_share), (right, right_share) in pairwise(rising_fit(shares))
@@ -106,7 +119,7 @@ def _wide_gaps(shares: Shares) -> list[float]:
 
 
 def rising_fit(shares: Shares) -> list[tuple[float, float]]:
-    """The nearest curve (ratio, share) that never falls, by least squares (isotonic regression)."""
+    """Fit a non-decreasing curve (ratio, share) by isotonic regression."""
     from sklearn.isotonic import isotonic_regression
 
     ratios = sorted(shares)
@@ -114,13 +127,13 @@ def rising_fit(shares: Shares) -> list[tuple[float, float]]:
 
 
 def knots_from_shares(shares: Shares) -> Knots:
-    """The rising fit turned round: (share asked for, ratio to mix), exact at the ends, rising in both."""
+    """Invert the monotone fit: (requested share, ratio to mix), exact at the ends, increasing in both."""
     inner: Knots = []
     for share, stretch in groupby(rising_fit(shares), key=lambda point: point[1]):
         ratios = [ratio for ratio, _ in stretch]
-        if share <= _BESIDE_THE_END:  # all copy b: leave from the last, where the change begins
+        if share <= _BESIDE_THE_END:  # copies of b: use the last ratio, where the change begins
             inner = [(_BESIDE_THE_END, ratios[-1])]
-        elif share >= 1 - _BESIDE_THE_END:  # all copy a: arrive at the first
+        elif share >= 1 - _BESIDE_THE_END:  # copies of a: use the first ratio
             inner.append((1 - _BESIDE_THE_END, ratios[0]))
             break
         else:

@@ -1,14 +1,15 @@
-"""Which crossover of two texts the decoder finds best.
+"""Find the crossover of two texts that the decoder scores best.
 
-Beam search is a poor way to find the middle of two texts: where to change from one to the other is uncertain, so that
-no single change is likelier than none, and the likeliest text is a copy. Instead all crossovers are scored:
+Beam search is a poor way to find a text in the middle: the position of the change from one text to the other is
+uncertain, so no single change is more likely than none, and the likeliest text is a copy. Instead, all crossovers are
+scored:
 
-1. The decoder reads a, and reads b, given the mixture of both: two sequences, in parallel. After every prefix a[:i]
-   this gives log p of a's next token, and of the first token of every b[j:]; the same with a and b exchanged. So the
-   score of every crossover is known, but for how a seam changes the tokens after the first one behind it.
-2. For the best few the decoder reads on behind their seams, and the best of them is taken.
+1. The decoder scores a and b by forced decoding, given the mixture of both. After every prefix a[:i] this gives log p
+   of a's next token and of the first token of every b[j:]; likewise with a and b exchanged. This is the score of every
+   crossover, except for the effect of a seam on the tokens after the first one behind it.
+2. For the best few crossovers, the decoder also scores the tokens behind their seams. The best of these is returned.
 
-The text is put together from the two texts themselves, so that nothing is lost in the tokenizer.
+The result is assembled from the original strings, so that nothing is lost in the tokenizer.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from linda.engines.forced import Branch, Reading
 from linda.model.attention_mixing import Mixture
 from linda.model.tokens import Tokens
 
-PATHS = 3  # sequences per row that an engine needs room for: a, b, and what is read behind the seams
-_READ_ON = 8  # crossovers of a row behind whose seams the decoder reads on
-_BEHIND = 4  # tokens behind a seam whose probability it changes
-_DRAWN_FROM = 48  # crossovers that a sample is drawn from
+PATHS = 3  # sequences per row that must fit in a batch: a, b, and the tokens behind the seams
+_READ_ON = 8  # crossovers per row that are scored again behind their seams
+_BEHIND = 4  # tokens behind a seam that are scored again
+_DRAWN_FROM = 48  # crossovers to sample from
 
 
 class CrossedPair:
-    """Two texts, cut, with the tokens of every chunk."""
+    """Two texts split into chunks, with the tokens of every chunk."""
 
     def __init__(self, a: str, b: str, alpha: float, tokens: Tokens, seed: int = 0) -> None:
         self.alpha, self.seed = alpha, seed
@@ -52,11 +53,10 @@ class CrossedPair:
         return all(len(text) > 1 for text in self.texts)
 
     def columns(self, tokens: Sequence[int]) -> list[int]:
-        """Where tokens stand among those that are wanted."""
         return [self._columns[token] for token in tokens]
 
     def branch(self, seam: Seam) -> Branch:
-        """The tokens to read behind a seam; the last one is only predicted."""
+        """Return the tokens to score behind a seam; the last one is predicted but not fed."""
         before, place, other_place = seam
         tokens = self._behind(1 - before, other_place)
         return Branch(before, int(self._places[before][place]), tokens[:-1])
@@ -66,12 +66,12 @@ class CrossedPair:
         return [*self.sequences[t], self._end][start : start + _BEHIND]
 
     def change(self, seam: Seam, behind: Tensor, along: Sequence[Tensor]) -> float:
-        """How much less likely the tokens after the first one behind a seam are there than in their own text.
+        """Return the change in log p of the second and following tokens behind a seam, compared to their own text.
 
         Args:
-            seam: which.
+            seam: the seam.
             behind: log p of the wanted tokens after each token of the seam's `branch`, (T, wanted).
-            along: the same along a, and along b.
+            along: log p of the wanted tokens along a, and along b.
         """
         before, _, other_place = seam
         other = 1 - before
@@ -82,16 +82,16 @@ class CrossedPair:
         return float((there.double() - at_home.double()).sum())
 
     def search(self, read_a: Tensor, read_b: Tensor) -> CrossoverSearch:
-        """The search for crossovers, from what the decoder says along a, (Tᵃ + 1, wanted), and along b."""
+        """Return the crossover search, given log p of the wanted tokens along a, (Tᵃ + 1, wanted), and along b."""
         read = read_a.double().numpy(), read_b.double().numpy()
         places = self._places
         own, firsts = [], []
         for sequence, log_p, place in zip(self.sequences, read, places, strict=True):
             following = self.columns([*sequence, self._end])
-            of_token = log_p[np.arange(len(following)), following]  # (T + 1,), the end marker's comes last
+            of_token = log_p[np.arange(len(following)), following]  # (T + 1,), the end marker is last
             before = np.concatenate([[0.0], np.cumsum(of_token)])
             runs = before[place]
-            runs[-1] = before[-1]  # whoever ends with the text ends with its end marker
+            runs[-1] = before[-1]  # a run up to the end of the text includes the end marker
             own.append((runs, of_token[place]))
             firsts.append(np.array(following)[place])  # (n + 1,): the first token after each place
 
@@ -106,17 +106,17 @@ class CrossedPair:
 
 
 def cross(engine: Engine, mixture: Mixture, pairs: Sequence[CrossedPair], decoding: Decoding) -> list[list[str]]:
-    """The best crossovers of each pair, or a sample of good ones.
+    """Return the best crossovers of each pair, or a sample of good ones.
 
     Args:
-        engine: reads.
-        mixture: of the B pairs.
-        pairs: B of them.
-        decoding: how many are wanted (`n`), and whether they are drawn (`sample`, with temperature, top-k and top-p)
-            or the best, best first.
+        engine: scores the texts.
+        mixture: the mixtures of the B pairs.
+        pairs: the B pairs.
+        decoding: how many to return (`n`), and whether to return the best or to sample (`sample`, with temperature,
+            top-k and top-p).
 
     Returns:
-        At most `n` different texts per pair; none where the two texts are too short or too much alike.
+        At most `n` different texts per pair; none if the two texts are too short or too similar.
     """
     reading = engine.read(
         mixture.states, mixture.mask, [pair.sequences for pair in pairs], [pair.wanted for pair in pairs], mixture.prior
@@ -134,9 +134,9 @@ def cross(engine: Engine, mixture: Mixture, pairs: Sequence[CrossedPair], decodi
 
 
 def _read_on(reading: Reading, pairs: Sequence[CrossedPair], found: Sequence[list[Crossover]]) -> list[list[Crossover]]:
-    """The same crossovers, best first now that the decoder has read on behind their seams.
+    """Score the tokens behind the seams, and sort the crossovers again.
 
-    Seams are read one by one, also of crossovers with two: what stands before the first is far from the second.
+    Seams are scored independently, also if a crossover has two: the first has little effect behind the second.
     """
     seams = [sorted({seam for crossover in row for seam in crossover.seams}) for row in found]
     branches = [[pair.branch(seam) for seam in row] for pair, row in zip(pairs, seams, strict=True)]
@@ -155,7 +155,7 @@ def _read_on(reading: Reading, pairs: Sequence[CrossedPair], found: Sequence[lis
 
 
 def _drawn(found: list[Crossover], seed: int, decoding: Decoding) -> list[Crossover]:
-    """A sample without replacement, in the order in which it is drawn: the first one is the same whatever n."""
+    """Sample without replacement, in the order of the draws, so that the first does not depend on n."""
     if not found:
         return []
     found = found[: decoding.top_k or None]
@@ -163,7 +163,7 @@ def _drawn(found: list[Crossover], seed: int, decoding: Decoding) -> list[Crosso
     if decoding.top_p < 1:
         weights = np.exp(scores - scores.max())
         before = np.cumsum(weights) - weights
-        scores = scores[before < decoding.top_p * weights.sum()]  # best first: a prefix
-    # The largest of log w + Gumbel noise is a draw by w; the order of all is a sample without replacement.
+        scores = scores[before < decoding.top_p * weights.sum()]  # sorted, so this is a prefix
+    # Gumbel top-k: sorting by log w + Gumbel noise is a weighted sample without replacement.
     keys = scores + np.random.default_rng(seed).gumbel(size=len(scores))
     return [found[i] for i in np.argsort(-keys, kind="stable")]

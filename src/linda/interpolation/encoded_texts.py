@@ -1,4 +1,4 @@
-"""The encoder's states of texts, remembered for other pairs and ratios of the same call."""
+"""The encoder's states of texts, cached for other pairs and ratios of the same call."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from linda.errors import LindaError
 from linda.interpolation.jobs import Ids
 from linda.model.batching import batches, padded
 
-# 256 MB at 512 numbers a state.
+# 256 MB with states of size 512.
 _REMEMBERED_TOKENS = 2**17
 
 
 class EncodedTexts:
-    """The encoder's states, (L, d), of the texts that were used last: none is encoded again for its next pair."""
+    """Encodes texts to states (L, d), with a cache of the most recently used."""
 
     def __init__(self, engine: Engine, pad: int, batch_tokens: int) -> None:
         self._engine = engine
         self._pad = pad
         self._batch_tokens = batch_tokens
-        self._states: OrderedDict[Ids, Tensor] = OrderedDict()  # the one used longest ago comes first
+        self._states: OrderedDict[Ids, Tensor] = OrderedDict()  # least recently used first
 
     def __call__(self, texts: Iterable[Ids]) -> dict[Ids, Tensor]:
         wanted = dict.fromkeys(texts)
@@ -33,7 +33,7 @@ class EncodedTexts:
             ids, mask = padded([torch.tensor(new[i], device=self._engine.device) for i in batch], self._pad)
             states = self._engine.encode(ids, mask)
             if not states.isfinite().all():
-                raise LindaError("the model's states are not finite numbers: its weights are damaged; fetch it anew")
+                raise LindaError("the encoder states are not finite: the weights are damaged; download the model again")
             for i, row in zip(batch, states, strict=True):
                 self._states[new[i]] = row[: len(new[i])].clone()  # a view would keep the padding alive
         for text in wanted:

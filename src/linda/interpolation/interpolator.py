@@ -3,15 +3,14 @@
     linda = Interpolator.from_pretrained()
     linda.mix("What is the capital of France?", "How many people live in Tokyo?", alpha=0.5)
 
-Rows of (a, b, α, seed) become jobs of at most a window of tokens each; jobs are encoded, mixed and decoded in
-batches of like length; what a row's jobs wrote is joined in the order of the input. A row's text depends on the row
-and the model alone, never on the other rows or on the size of a batch.
+Rows of (a, b, α, seed) are split into jobs that fit the model's window; jobs are encoded, mixed and decoded in batches
+of similar length; the outputs of a row's jobs are joined, in the order of the input. The output of a row depends only
+on the row and the model, not on the other rows or the batch size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -23,7 +22,7 @@ from linda import engines
 from linda.config import LindaConfig
 from linda.engines import Engine
 from linda.engines.decoding import Decoding
-from linda.errors import LindaError, checked_ratio, checked_text
+from linda.errors import checked_ratio, checked_text
 from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, kind_of, without_broken
 from linda.interpolation.calibration import calibrated
 from linda.interpolation.crossing import PATHS, CrossedPair, cross
@@ -41,14 +40,25 @@ from linda.model.tokens import Tokens
 if TYPE_CHECKING:
     from linda.model import LindaModel
 
-# Jobs are sorted by length among those of one chunk: the longer a chunk, the less padding, and the longer the wait
-# for the first row.
+# Jobs are sorted by length within one chunk. Longer chunks mean less padding, but a longer wait for the first row.
 _BATCHES_IN_CHUNK = 8
 
 
 class Interpolator:
-    """Writes the text between two texts: a trained model's settings, tokens and length converter, and an engine that
-    computes its encoder and decoder."""
+    """Writes the text between two texts.
+
+    Args:
+        config: settings of the model.
+        tokens: its tokenizer.
+        converter: its length converter.
+        engine: computes its encoder and decoder.
+        attention_mixing: weights of attention mixing, if the model has them.
+
+    Example:
+        >>> linda = Interpolator.from_pretrained()
+        >>> linda.mix("What is the capital of France?", "How many people live in Tokyo?", alpha=0.5)
+        'What is the capital of Tokyo?'
+    """
 
     def __init__(
         self,
@@ -66,7 +76,7 @@ class Interpolator:
 
     @classmethod
     def of(cls, model: LindaModel, engine: str = "auto") -> Interpolator:
-        """Over a model in memory."""
+        """Create an interpolator for a model in memory; engine: "auto", "int8" or "torch"."""
         return cls(model.config, Tokens.of(model), model.converter, engines.load(engine, model), model.attention_mixing)
 
     @classmethod
@@ -78,10 +88,16 @@ class Interpolator:
         engine: str = "auto",
         precision: str = "auto",
     ) -> Interpolator:
-        """path: a folder that `linda train` wrote, or a name on the hub; None is the embedded model.
+        """Load a model. Only what the engine needs is imported, such as `transformers` for the torch engine.
 
-        precision: of the torch engine: 32, bf16 or fp16; auto is half precision on a GPU and 32 bits on a CPU.
-        Only what the engine needs is loaded: `transformers`, for one, where the torch engine is taken.
+        Args:
+            path: a folder written by `linda train`, or a name on the Hugging Face hub; None loads the embedded model.
+            device: "auto", "cpu", "cuda" …; "auto" uses a GPU if there is one.
+            engine: "auto", "int8" (CPU, 8-bit weights) or "torch".
+            precision: of the torch engine: "32", "bf16" or "fp16"; "auto" is half precision on a GPU, 32 bits on a CPU.
+
+        Returns:
+            The interpolator.
         """
         folder = model_folder(path)
         config = load_config(folder)
@@ -130,16 +146,29 @@ class Interpolator:
         progress: bool = False,
         **decoding: Any,
     ) -> str | list[str] | list[list[str]]:
-        """The text between a and b, of which `alpha` is a's share: 1 gives a, 0 gives b.
+        """Write the text between a and b.
 
-        Two strings give a string, two lists a list, with one ratio for all or one per pair; with n > 1 each result
-        is a list of n candidates. A model that mixes by attention gives a or b itself at the ends; between them the
-        decoder scores all crossovers of a and b, and the best is taken. Any other model, and texts that have no
-        crossover, go through beam search: the likeliest beam that copies neither a nor b, without a run of three
-        pieces twice. `copies` takes the likeliest beam of all. `raw` is the paper's way: states are added, by `alpha`
-        itself, uncalibrated, and copies may come out. `seed` matters to sampling only. `batch_tokens` bounds the memory
-        and never changes a text; the engine knows a good number. `decoding` takes every field of
-        `engines.decoding.Decoding`: beams, sample, temperature, top_p, top_k …
+        A model that mixes by attention returns a or b itself at the ends; between them, the decoder scores all
+        crossovers of a and b and the best is returned. Other models, and texts without crossovers, use beam search: the
+        likeliest beam that copies neither a nor b and has no n-gram of three tokens twice.
+
+        Args:
+            a: the first text, or a list of texts.
+            b: the second text, or a list of the same length.
+            alpha: share of a, from 0 (gives b) to 1 (gives a): one for all pairs or one per pair.
+            n: number of candidates per pair.
+            raw: the paper's method: mix states by `alpha` itself, uncalibrated, and allow copies.
+            copies: return the likeliest beam even if it copies a or b.
+            seed: of sampling.
+            batch_tokens: maximum tokens per batch; affects memory, not the texts. The engine has a good default.
+            progress: show a progress bar.
+            **decoding: fields of `linda.engines.decoding.Decoding`: beams, sample, temperature, top_p, top_k …
+
+        Returns:
+            A text for two strings, a list of texts for two lists. With n > 1, each text is a list of n candidates.
+
+        Example:
+            >>> linda.mix(["Where is it?"], ["Who wrote this?"], alpha=0.3, n=3, sample=True, top_p=0.9, seed=1)
         """
         settings: dict[str, Any] = {"n": n, "raw": raw, "copies": copies, "batch_tokens": batch_tokens, **decoding}
         if isinstance(a, str) and isinstance(b, str):
@@ -161,11 +190,21 @@ class Interpolator:
         on_progress: Callable[[int], object] | None = None,
         **decoding: Any,
     ) -> Iterator[list[str]]:
-        """The n candidates of each row (a, b, alpha, seed), in order, in memory that does not grow with the rows.
+        """Yield the n candidates of each row in order, in memory that does not grow with the number of rows.
 
-        Rows are taken from the iterable as they are needed. `on_progress` is told how many more rows are done.
+        Args:
+            rows: (a, b, alpha, seed) tuples, consumed as needed.
+            n: as in `mix`.
+            raw: as in `mix`.
+            copies: as in `mix`.
+            batch_tokens: as in `mix`.
+            on_progress: called with the number of newly finished rows.
+            **decoding: as in `mix`.
+
+        Yields:
+            A list of n texts per row.
         """
-        settings = _decoding(n, decoding)
+        settings = Decoding.of({"n": n, **decoding})
         copies = raw if copies is None else copies
         jobs = (job for row in rows for job in self._jobs(*row, raw=raw, copies=copies))
         return self._stream(jobs, settings, batch_tokens, on_progress or (lambda count: None))
@@ -173,7 +212,7 @@ class Interpolator:
     def _jobs(self, a: str, b: str, alpha: float, seed: int, *, raw: bool, copies: bool) -> Iterator[Job]:
         a, b, alpha = checked_text(a, "text a"), checked_text(b, "text b"), checked_ratio(alpha)
         by_attention = self.attention_mixing is not None and not raw
-        # Crossovers have the share that is asked for: there is nothing to calibrate.
+        # Crossovers have the requested share, so they need no calibration.
         mixed = alpha if raw or by_attention else calibrated(alpha, self.config.calibration)
         window, ids = self.config.window, self.tokens.ids
         ids_a, ids_b = ids(a), ids(b)
@@ -206,11 +245,11 @@ class Interpolator:
         asked: int | None,
         on_progress: Callable[[int], object],
     ) -> Iterator[list[str]]:
-        def batch_tokens() -> int:  # asked for every chunk: an engine may have found its limit
+        def batch_tokens() -> int:  # evaluated per chunk: an engine may lower it when it runs out of memory
             return self.engine.batch_tokens if asked is None else asked
 
         encoded = EncodedTexts(self.engine, self.config.base["pad_token_id"], batch_tokens())
-        texts = [""] * decoding.n  # of the row that is being joined
+        texts = [""] * decoding.n  # of the current row
         for chunk in chunks(jobs, _BATCHES_IN_CHUNK * batch_tokens()):
             written = self._write(chunk, encoded, decoding, batch_tokens(), on_progress)
             for job, candidates in zip(chunk, written, strict=True):
@@ -229,7 +268,7 @@ class Interpolator:
         batch_tokens: int,
         on_progress: Callable[[int], object],
     ) -> list[list[str]]:
-        """The candidates of each job, in the order of the jobs."""
+        """Return the candidates of each job, in the order of the jobs."""
         states = encoded([text for job in jobs for text in (job.a, job.b)])
         lengths = _mixed_lengths(
             [len(job.a) for job in jobs], [len(job.b) for job in jobs], [job.alpha for job in jobs]
@@ -259,7 +298,7 @@ class Interpolator:
                     for i, found in zip(batch, hypotheses, strict=True):
                         texts = self.tokens.texts([hypothesis.ids for hypothesis in found])
                         if kind != Kind.END:
-                            # Stable: likelier texts come first, copies and broken characters after all others.
+                            # A stable sort: likelier texts first, copies and invalid characters last.
                             texts.sort(key=lambda text: is_unwanted(text, jobs[i].unwanted))
                             texts = [without_broken(text) for text in texts]
                         more = [text for text in texts if text not in written[i]] or texts
@@ -277,7 +316,7 @@ class Interpolator:
         batch_tokens: int,
         on_progress: Callable[[int], object],
     ) -> None:
-        """Fills in what needs no writing: at an end the text itself, between the ends the best crossovers."""
+        """Fill in the rows that need no decoding: the text itself at an end, the best crossovers between."""
         crossed: dict[int, CrossedPair] = {}
         for i, job in enumerate(jobs):
             if not job.by_attention or job.copies:
@@ -302,7 +341,7 @@ class Interpolator:
                     on_progress(jobs[i].ends_row)
 
     def _mixture(self, rows: list[Job], states: dict[Ids, Tensor], by_attention: bool) -> Mixture:
-        """What the decoder attends to."""
+        """Mix the states that the decoder attends to."""
         alpha = torch.tensor([row.alpha for row in rows], dtype=torch.float64, device=self.engine.device)
         states_a, mask_a = padded([states[row.a] for row in rows])
         states_b, mask_b = padded([states[row.b] for row in rows])
@@ -313,22 +352,14 @@ class Interpolator:
         return Mixture(mixed, mask, mask.sum(dim=1))
 
 
-def _decoding(n: int, settings: dict[str, Any]) -> Decoding:
-    known = [field.name for field in fields(Decoding)]
-    for name in settings:
-        if name not in known:
-            raise LindaError(f"there is no decoding setting {name!r}; known are {', '.join(known)}")
-    return Decoding(n=n, **settings)
-
-
 def engine_for(model: Interpolator | str | Path | None, engine: str = "auto") -> str:
-    """The name of the engine that computes a model, or would: it is found before anything is loaded."""
+    """Return the name of the engine that computes a model, without loading the model."""
     if isinstance(model, Interpolator):
         return model.engine.name
     return engines.choose(engine, load_config(model_folder(model)).base, find_device("auto"))
 
 
 def _mixed_lengths(lengths_a: list[int], lengths_b: list[int], alpha: list[float]) -> list[int]:
-    """Eq. 3, of texts in tokens or of long texts in sentences."""
+    """Eq. 3, in tokens of a text or in sentences of a long text."""
     ratios = torch.tensor(alpha, dtype=torch.float64)
     return mixed_lengths(torch.tensor(lengths_a), torch.tensor(lengths_b), ratios).tolist()

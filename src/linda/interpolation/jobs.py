@@ -1,4 +1,4 @@
-"""Rows of (a, b, α, seed), and the jobs of at most a window of tokens each that they become."""
+"""Rows of (a, b, α, seed), and the jobs that they are split into, each of which fits the model's window."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ Ids = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Job:
-    """A pair of texts that both fit the window; a long row is several, one after the other."""
+    """A pair of texts that both fit the window. A long row is split into several consecutive jobs."""
 
     texts: tuple[str, str]
     a: Ids
     b: Ids
-    alpha: float  # the ratio mixed
+    alpha: float  # the ratio that is mixed, after calibration
     seed: int
-    gap: str  # what follows the text in its row
+    gap: str  # white space that follows the output in its row
     ends_row: bool
     kind: Kind
-    by_attention: bool  # whether the decoder reads both texts
-    copies: bool  # whether the likeliest beam is wanted, whatever it is
-    unwanted: tuple[str, ...] = ()  # texts that must not come out again if there is another
+    by_attention: bool  # whether attention is mixed instead of states
+    copies: bool  # whether to return the likeliest beam even if it is a copy
+    unwanted: tuple[str, ...] = ()  # texts to avoid if there is another candidate
 
 
 def checked_rows(a: str | list[str], b: str | list[str], alpha: float | Sequence[float], seed: int) -> list[Row]:
-    """Checked before anything is computed: a mistake in the last pair costs no wait."""
+    """Check all rows before anything is computed, so that an error in the last pair is reported at once."""
     if isinstance(a, str) or isinstance(b, str):
-        raise LindaError("a and b must be two texts or two lists of texts, got one of each")
+        raise LindaError("a and b must both be texts or both be lists of texts, got one of each")
     a, b = list(a), list(b)
     is_list = isinstance(alpha, Iterable) and not isinstance(alpha, str)
     ratios: list[Any] = list(alpha) if is_list else [alpha] * len(a)  # type: ignore[arg-type]
@@ -54,14 +54,14 @@ def checked_rows(a: str | list[str], b: str | list[str], alpha: float | Sequence
 
 
 def row_seeds(seed: int) -> Iterator[int]:
-    """A seed for every row of a call, or every part of a long row, without end."""
+    """Yield seeds without end: one for every row of a call, or for every part of a long row."""
     checked_integer(seed, "seed", 0, MOST_SEED)
     for row in itertools.count():
         yield int(np.random.SeedSequence([seed, row]).generate_state(1)[0])
 
 
 def chunks(jobs: Iterable[Job], tokens: int) -> Iterator[list[Job]]:
-    """Jobs in a row that have about so many tokens together."""
+    """Group consecutive jobs that have about `tokens` tokens together."""
     chunk: list[Job] = []
     held = 0
     for job in jobs:

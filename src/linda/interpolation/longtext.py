@@ -1,16 +1,15 @@
-"""Texts longer than the model's window: the length converter's idea, one level up, on sentences.
+"""Texts longer than the model's window: the idea of the length converter, applied to sentences.
 
-A model reads at most a window of tokens. Two texts of which either is longer are split into sentences,
-mixed sentence by sentence and joined again; nothing is cut off.
+If either text is longer than the window, both are split into sentences, mixed sentence by sentence and joined again.
+Nothing is truncated.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# A sentence ends after . ! ? … (and what closes a quotation or bracket) before white space, after a
-# full-width stop even without one, and at an empty line. The look-behind keeps a long row of dots from
-# costing its square.
+# A sentence ends after . ! ? … (and closing quotes or brackets) before white space, after a full-width stop even
+# without white space, and at an empty line. The look-behind avoids quadratic time on a long row of dots.
 _SENTENCE_END = re.compile(
     r"""(?<![.!?…])[.!?…]+["'”’»)\]]*\s+ | [。！？｡]+["'”’»）」』】]*\s* | (?P<empty_line>\n[^\S\n]*\n\s*)""",
     re.VERBOSE,
@@ -19,7 +18,7 @@ _ABBREVIATIONS = re.compile(
     r"mrs?|ms|dr|prof|st|sr|jr|vs|etc|inc|ltd|co|corp|gen|col|capt|lt|sgt|rev|hon|vol|fig|eq|pp|ca|cf|al",
     re.I,
 )
-_LONGEST_ABBREVIATION = 32  # characters to look back at: what stands before cannot matter
+_LONGEST_ABBREVIATION = 32  # number of characters to look back
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # J., U.S., e.g.
 
 
@@ -33,7 +32,7 @@ class Part:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Sentences with the white space that follows them: joined, they are the text again, to the character."""
+    """Split into sentences with their trailing white space; joined, they give exactly the text."""
     sentences = []
     start = 0
     for match in _SENTENCE_END.finditer(text):
@@ -55,7 +54,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def split_to_window(text: str, count_tokens: Callable[[str], int], window: int) -> list[str]:
-    """Sentences of at most `window` tokens; a longer one is cut at white space, a longer word within."""
+    """Split into sentences of at most `window` tokens; longer ones at white space, longer words anywhere."""
     pieces = []
     for sentence in split_sentences(text):
         start, end = 0, -1
@@ -67,9 +66,9 @@ def split_to_window(text: str, count_tokens: Callable[[str], int], window: int) 
 
 
 def pair_sentences(a: list[str], b: list[str], count: int, alpha: float) -> list[Part]:
-    """`count` parts; the j-th takes from each text the sentence that stands where the j-th's middle falls.
+    """Pair sentences for `count` parts: part j uses the sentence of each text at the relative position of its middle.
 
-    With as many sentences as the text has, each meets itself: α=1 goes through a, α=0 through b, in order.
+    With as many parts as a text has sentences, part j uses sentence j: α=1 reproduces a, α=0 reproduces b.
     The white space between sentences is that of the text with the greater share.
     """
     parts = []
@@ -82,13 +81,13 @@ def pair_sentences(a: list[str], b: list[str], count: int, alpha: float) -> list
 
 def _gap_after(sentences: list[str], index: int) -> str:
     if index == len(sentences) - 1:
-        return " "  # the last sentence may be used again where the other text is longer
+        return " "  # the last sentence may be used again if the other text is longer
     sentence = sentences[index]
     return sentence[len(sentence.rstrip()) :]
 
 
 def _goes_on(before: str, stop: str, following: str) -> bool:
-    """Whether the stop is an abbreviation's; or an ellipsis or a quotation's end, and a small letter follows."""
+    """Whether the sentence continues: the stop belongs to an abbreviation, or a lower-case letter follows."""
     if stop.rstrip() != ".":
         return following.islower() and stop.rstrip() not in ("!", "?")
     word = re.split(r"[\s\"'“‘(\[]", before)[-1]
@@ -96,9 +95,9 @@ def _goes_on(before: str, stop: str, following: str) -> bool:
 
 
 def _longest_piece(text: str, start: int, count_tokens: Callable[[str], int], window: int) -> int:
-    """Where the longest piece from `start` that fits the window ends, moved back to white space if any.
+    """Return the end of the longest piece from `start` that fits the window, preferably at white space.
 
-    Only twice as much as fits is ever looked at: a text without a sentence's end may be megabytes long.
+    Looks at no more than twice as much as fits: a text without sentence ends may be megabytes long.
     """
 
     def fits(end: int) -> bool:

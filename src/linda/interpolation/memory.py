@@ -1,4 +1,4 @@
-"""Freed memory, given back to the system."""
+"""Returns freed memory to the system."""
 
 import ctypes
 from collections.abc import Callable
@@ -6,10 +6,10 @@ from functools import cache
 
 
 def give_back() -> None:
-    """Where the C library is glibc, hands over what was freed; elsewhere it does nothing.
+    """Return freed memory to the system if the C library is glibc; do nothing elsewhere.
 
-    Decoding allocates and frees tensors of ever changing sizes. glibc keeps what was freed for the next one, but the
-    next is often a little larger: over tens of thousands of rows a process came to hold twice what it uses.
+    Decoding allocates and frees tensors of varying sizes. glibc keeps freed blocks for the next allocation, which is
+    often slightly larger: over tens of thousands of rows, a process came to hold twice the memory it uses.
     """
     _trim()(0)
 

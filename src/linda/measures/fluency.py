@@ -21,7 +21,7 @@ from linda.model.pretrained import ModelKind, kind_of_model, load_pretrained
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-_BATCH_TOKENS = 2048  # the softmax over the vocabulary is what fills the memory
+_BATCH_TOKENS = 2048  # limited by the memory of the softmax over the vocabulary
 _LONGEST = 512
 
 
@@ -60,7 +60,7 @@ class LanguageModel:
 
     @classmethod
     def load(cls, path: str | Path, device: str | torch.device = "cpu") -> LanguageModel:
-        """Loads a folder of `transformers`, a name on the hub, a .gguf file, or a folder that contains one."""
+        """Load a folder of `transformers`, a name on the hub, a .gguf file, or a folder that contains one."""
         folder, gguf_file = _gguf_file(path)
         model, tokenizer = load_pretrained(
             "AutoModelForCausalLM",
@@ -79,7 +79,7 @@ class LanguageModel:
         return Perplexity.of(self.losses(texts, progress))
 
     def losses(self, texts: Sequence[str], progress: bool = False) -> list[TextLoss]:
-        """One loss per text. Each text follows a start-of-text marker, so that its first word counts too."""
+        """Return one loss per text. Each text follows a start-of-text marker, so that its first word counts too."""
         ids = [self.tokenizer(text, add_special_tokens=False)["input_ids"][:_LONGEST] for text in texts]
         nats = [0.0] * len(texts)
         with tqdm(total=len(texts), desc="perplexity", unit="text", disable=not progress) as bar:
@@ -100,7 +100,7 @@ class LanguageModel:
         device = self.model.device
         targets, _ = padded([torch.tensor(row, dtype=torch.long, device=device) for row in rows], IGNORED, narrowest=1)
         starts = torch.full_like(targets[:, :1], self.start_id)
-        inputs = torch.cat([starts, targets[:, :-1].clamp(min=0)], dim=1)  # (B, T): padding comes last, unseen
+        inputs = torch.cat([starts, targets[:, :-1].clamp(min=0)], dim=1)  # (B, T): padding is last, unseen
         logits = self.model(input_ids=inputs, use_cache=False).logits  # (B, T, vocabulary)
         losses = F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction="none")
         return losses.view_as(targets).sum(1).tolist()
@@ -147,7 +147,7 @@ def _start_of_text(tokenizer: PreTrainedTokenizerBase) -> int:
     if marker is None:
         marker = tokenizer.eos_token_id
     if marker is None:
-        raise LindaError("the language model has no token that starts a text (bos or eos)")
+        raise LindaError("the language model has no bos or eos token to start a text; use another model")
     return int(marker)
 
 

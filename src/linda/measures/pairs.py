@@ -11,7 +11,7 @@ Pair = tuple[str, str]
 
 
 def draw_pairs(sentences: Iterable[str], count: int, seed: int = 0) -> list[Pair]:
-    """`count` random pairs of different sentences. No sentence is used again before all have been used."""
+    """Draw `count` random pairs of different sentences. No sentence is used again before all have been used."""
     pool = list(dict.fromkeys(sentences))
     if len(pool) < 2:
         raise LindaError(f"pairs need at least two different sentences, got {len(pool)}")

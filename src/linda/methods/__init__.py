@@ -1,4 +1,4 @@
-"""Methods that write new texts, one module each, behind one protocol.
+"""Augmentation methods, one module each, with a common protocol.
 
     method = methods.load("eda")
     method.texts(["What is the capital of France?"], None, None, [0])
@@ -12,8 +12,8 @@ crossover        join parts of two texts, cut anywhere or where a trigram model 
 `rewriting` runs an encoder-decoder on single texts, for SSMBA and back-translation. `protection` finds words that a
 new text must keep.
 
-The text of a row depends on its own inputs and its own seed, never on the other rows of the call. So a plan can be cut
-into batches, distributed over workers or resumed at any row, with the same result.
+The text of a row depends on its own inputs and its own seed, never on the other rows of the call. So a plan can be
+split into batches, distributed over workers or resumed at any row, with the same result.
 """
 
 from collections.abc import Sequence
@@ -78,6 +78,7 @@ _METHODS = {
 
 
 def names() -> list[str]:
+    """Return the names of all methods."""
     return list(_METHODS)
 
 

@@ -1,7 +1,7 @@
-"""Crossovers without a neural model: what LINDA must be better than.
+"""Crossovers without a neural model: baselines for LINDA.
 
-`splice` joins the beginning of one text to the end of the other, without looking at the words. `crossover` cuts where a
-trigram model finds that the two sides fit best. Its nearest published relative is TreeMix (Zhang et al., NAACL 2022),
+`splice` joins the beginning of one text to the end of the other, regardless of the words. `crossover` cuts where a
+trigram model finds that the two sides fit best. A similar published method is TreeMix (Zhang et al., NAACL 2022),
 which exchanges subtrees of a parse.
 """
 

@@ -20,9 +20,11 @@ _Change = Callable[[list[str], list[str], Random], None]  # words and gaps, chan
 
 
 class Eda(AugmentationMethod):
-    """share: fraction of the words that an edit changes (at least one); for deletions, the probability per word.
+    """Edit words at random.
 
-    protected: words that no edit touches.
+    Args:
+        share: Fraction of the words that an edit changes (at least one); for deletions, the probability per word.
+        protected: Words that no edit changes.
     """
 
     name = "eda"

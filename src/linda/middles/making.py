@@ -1,7 +1,7 @@
-"""Corpora in, middles out: pairs of real texts, and for each a crossover at a given ratio.
+"""Create middles from corpora: pairs of real texts, and for each a crossover at a given ratio.
 
-Pairs are numbered; a pair depends on (corpora, seed, number) alone. A *shard* is a fixed run of pairs, written whole or
-not at all, so that an interrupted run goes on with the first shard that is missing.
+Pairs are numbered, and a pair depends only on (corpora, seed, number). A *shard* is a fixed range of pairs and is
+written completely or not at all, so an interrupted run continues with the first missing shard.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from linda.middles.seams import trigram_search
 from linda.training.corpus import name_and_share, restyle
 
 SHARD_PAIRS = 512
-_RANKED_AT_ONCE = 16  # pairs that the language model reads in one batch
-_WINDOW = 4096  # sentences of a corpus among which pairs of one kind are made
-_SHORTEST = 3  # words of a text
+_RANKED_AT_ONCE = 16  # pairs per batch of the language model
+_WINDOW = 4096  # consecutive sentences of a corpus from which pairs of one kind are made
+_SHORTEST = 3  # minimum number of words of a text
 
 
 @dataclass(frozen=True)
 class Source:
     """A corpus and the share of all pairs that come from it.
 
-    Lines are `sentence` or `kind<TAB>sentence`; the two texts of a pair are of one kind.
+    Lines are `sentence` or `kind<TAB>sentence`; both texts of a pair have the same kind.
     """
 
     path: str
@@ -46,21 +46,21 @@ class Source:
         """`FILE` or `FILE=0.45`."""
         name, share = name_and_share(source)
         if share is not None and not 0 < share < float("inf"):
-            raise LindaError(f"corpus {source!r}: the share after '=' must be a number above 0")
+            raise LindaError(f"corpus {source!r}: the share after '=' must be a positive number")
         return cls(name, 1.0 if share is None else share)
 
 
 @dataclass(frozen=True)
 class MiddlesPlan:
-    """What decides which middles are made.
+    """The settings that determine which middles are made.
 
     Args:
         sources: corpora with their shares.
-        seed: of all random choices.
-        ratios: middles per pair, at different ratios.
-        restyled: share of pairs whose texts are restyled (lower case, no full stop, tokens set apart …).
+        seed: random seed.
+        ratios: number of middles per pair, at different ratios.
+        restyled: share of pairs whose texts are restyled (lower case, no full stop, spaces around punctuation …).
         joined: share of texts made of two sentences.
-        candidates: crossovers that the language model chooses from.
+        candidates: number of crossovers that the language model chooses from.
     """
 
     sources: tuple[Source, ...]
@@ -73,7 +73,7 @@ class MiddlesPlan:
 
 @dataclass(frozen=True)
 class TextPair:
-    """Two texts and the ratios wanted between them."""
+    """Two texts and the requested ratios between them."""
 
     a: str
     b: str
@@ -86,7 +86,7 @@ class Middle:
 
     a: str
     b: str
-    alpha: float  # the ratio that was asked for
+    alpha: float  # the requested ratio
     share: float
     target: str
     score: float
@@ -95,7 +95,7 @@ class Middle:
 
 
 def draw_pairs(plan: MiddlesPlan) -> Iterator[TextPair]:
-    """Pairs without end, in a fixed order."""
+    """Yield pairs without end, in a fixed order."""
     shares = np.array([source.share for source in plan.sources])
     bounds = np.cumsum(shares / shares.sum())
     streams = [_pairs_of_a_kind(source.path) for source in plan.sources]
@@ -109,18 +109,18 @@ def draw_pairs(plan: MiddlesPlan) -> Iterator[TextPair]:
             if rng.random() < 0.5:
                 b = f"{b} {more_b}"
         if rng.random() < plan.restyled:
-            # Mostly one style for both, as in a data set: equal generators choose the same one.
+            # Usually one style for both, as in a data set: equal generators choose the same style.
             key_a, key_b = rng.integers(2**32, size=2)
             same = rng.random() < 0.8
             a = restyle(a, np.random.default_rng(key_a))
             b = restyle(b, np.random.default_rng(key_a if same else key_b))
-        # One ratio in each of `ratios` equal parts of the range.
+        # Stratified: one ratio in each of `ratios` equal parts of the range.
         ratios = 0.08 + 0.84 * (np.arange(plan.ratios) + rng.random(plan.ratios)) / plan.ratios
         yield TextPair(a, b, tuple(float(ratio) for ratio in ratios.round(3)))
 
 
 def _pairs_of_a_kind(path: str) -> Iterator[tuple[str, str]]:
-    """Neighbouring sentences of one kind, window by window; the corpus begins again at its end."""
+    """Yield pairs of sentences of the same kind, window by window, repeating the corpus without end."""
     while True:
         empty = True
         with open_text(path) as lines:
@@ -136,22 +136,22 @@ def _pairs_of_a_kind(path: str) -> Iterator[tuple[str, str]]:
                     for place, pair in enumerate(zip(sentences[::2], sentences[1::2], strict=False))
                     if pair[0] != pair[1]
                 ]
-                for _, pair in sorted(pairs, key=lambda item: item[0]):  # kinds strewn evenly
+                for _, pair in sorted(pairs, key=lambda item: item[0]):  # spread the kinds evenly
                     empty = False
                     yield pair
         if empty:
-            raise LindaError(f"{path} holds no two sentences of {_SHORTEST} words or more")
+            raise LindaError(f"{path} contains no two sentences of {_SHORTEST} words or more; give another corpus")
 
 
 def make_middles(
     pairs: Sequence[TextPair], trigrams: TrigramModel, ranker: SeamRanker | None, candidates: int = 12
 ) -> list[Middle]:
-    """The middles of some pairs; a pair too short for a ratio has none there.
+    """Find the middles of some pairs. A pair that is too short for a ratio has none there.
 
     Args:
         pairs: texts with ratios.
         trigrams: finds the candidates.
-        ranker: chooses among them; without one, the trigram model's favourite is taken.
+        ranker: chooses among them; without one, the candidate that the trigram model scores best is used.
         candidates: how many crossovers the ranker chooses from.
     """
     cut, found = [], []
@@ -160,7 +160,7 @@ def make_middles(
         cut.append((first, second))
         found.append([(ratio, search.best(ratio, candidates if ranker else 1)) for ratio in pair.ratios])
     if ranker is not None:
-        # Pairs of like length are read together; the results are put back in order.
+        # Pairs of similar length are batched together; the results are put back in order.
         order = sorted(range(len(pairs)), key=lambda p: len(pairs[p].a) + len(pairs[p].b))
         for start in range(0, len(order), _RANKED_AT_ONCE):
             batch = order[start : start + _RANKED_AT_ONCE]
@@ -190,18 +190,16 @@ def write_shards(
     shards: Iterable[int],
     progress: bool = False,
 ) -> None:
-    """Writes the shards that are missing.
+    """Write the missing shards.
 
     Args:
-        folder: where `middles-00000.jsonl.gz` … go.
-        plan: which pairs; a folder made by another plan is refused.
+        folder: receives `middles-00000.jsonl.gz` …
+        plan: which pairs; a folder with middles of another plan is rejected.
         trigrams: see `make_middles`.
         ranker: see `make_middles`.
-        shards: their numbers, ascending.
+        shards: shard numbers, ascending.
         progress: show a progress bar.
     """
-    for source in plan.sources:
-        next(_pairs_of_a_kind(source.path))  # a corpus that cannot be used leaves no folder behind
     _check_plan(folder, plan, ranker is not None)
     wanted = [number for number in shards if not shard_path(folder, number).exists()]
     stream = draw_pairs(plan)
@@ -221,21 +219,20 @@ def write_shards(
 
 
 def shard_path(folder: Path, number: int) -> Path:
-    """The file of a shard."""
     return folder / f"middles-{number:05d}.jsonl.gz"
 
 
 def _check_plan(folder: Path, plan: MiddlesPlan, ranked: bool) -> None:
     check_output_folder(folder)
     for source in plan.sources:
-        next(_pairs_of_a_kind(source.path))  # a file that cannot be read is told before the folder is made
+        next(_pairs_of_a_kind(source.path))  # fail on an unreadable file before the folder is created
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     described = json.dumps({**asdict(plan), "ranked": ranked}, indent=2) + "\n"
     path = folder / "plan.json"
     if path.exists():
         if read_json_object(path) != json.loads(described):
-            raise LindaError(f"{folder} holds middles of other settings; give another folder")
+            raise LindaError(f"{folder} contains middles made with other settings; give another folder")
         return
     with atomic_writer(path) as file:
         file.write(described)

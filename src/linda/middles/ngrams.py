@@ -5,7 +5,7 @@
     p(w | v)   = c(v w) / c(v)            if the bigram was seen,
                  0.4 · c(w) / N           else.
 
-Counts are exact. Keys are kept in sorted arrays, so that one `searchsorted` answers thousands of queries at once.
+Counts are exact. Keys are stored in sorted arrays, so one `searchsorted` answers thousands of queries at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from linda.files.textio import atomic_path
 
 START, END, UNKNOWN = 0, 1, 2
 _SPECIAL = ("<s>", "</s>", "<unk>")
-_BITS = 21  # of a word's number: three of them fit a key of 64 bits
+_BITS = 21  # bits per word id: three ids fit into a 64-bit key
 _BACKOFF = np.log(0.4)
 _TOKEN = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
 
@@ -65,15 +65,14 @@ class TrigramModel:
         self._log_unigrams = np.log(np.maximum(unigrams, 1) / unigrams.sum())
 
     def ids(self, words: Sequence[str]) -> IntArray:
-        """The numbers of words; unknown words share one."""
+        """Return the ids of words; all unknown words share one."""
         return np.array([self._numbers.get(word, UNKNOWN) for word in words], dtype=np.int64)
 
     def log_unigram(self, w: IntArray) -> FloatArray:
-        """log p(w)."""
         return self._log_unigrams[w]
 
     def log_trigram(self, u: IntArray, v: IntArray, w: IntArray) -> FloatArray:
-        """log p(w | u v) for word numbers of any shapes that broadcast."""
+        """Return log p(w | u v) for word ids of any shapes that broadcast."""
         u, v, w = np.broadcast_arrays(u, v, w)
         context_bigram, context_unigram = self._bigrams((u << _BITS) | v), self._unigrams[v]
         bigram, trigram = self._bigrams((v << _BITS) | w), self._trigrams((((u << _BITS) | v) << _BITS) | w)
@@ -93,11 +92,11 @@ class TrigramModel:
         min_trigram_count: int = 2,
         progress: bool = False,
     ) -> TrigramModel:
-        """Counts the words, bigrams and trigrams of sentences.
+        """Count the words, bigrams and trigrams of sentences.
 
         Args:
             sentences: plain texts, one sentence each.
-            min_word_count: rarer words are counted as one unknown word.
+            min_word_count: rarer words are counted as a single unknown word.
             min_bigram_count: rarer bigrams are dropped, to save memory.
             min_trigram_count: rarer trigrams are dropped.
             progress: show a progress bar.
@@ -114,7 +113,7 @@ class TrigramModel:
                 )
                 lengths.append(np.fromiter(map(len, tokens), dtype=np.int32))
         if not chunks:
-            raise LindaError("the corpus holds no sentence to count n-grams in")
+            raise LindaError("the corpus contains no sentences; give another one")
         words, lengths_all = np.concatenate(chunks), np.concatenate(lengths)
         del chunks
         counts = np.bincount(words, minlength=len(first_seen))
@@ -132,7 +131,7 @@ class TrigramModel:
         return cls(vocabulary, unigrams, bigrams, trigrams)
 
     def save(self, path: str | Path) -> None:
-        """Writes one safetensors file."""
+        """Write a safetensors file."""
         from safetensors.numpy import save_file
 
         arrays: dict[str, NDArray[Any]] = {
@@ -148,7 +147,7 @@ class TrigramModel:
 
     @classmethod
     def load(cls, path: str | Path) -> TrigramModel:
-        """Reads a file written by `save`."""
+        """Read a file written by `save`."""
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
 
@@ -160,13 +159,13 @@ class TrigramModel:
             trigrams = _Counts(arrays["trigram_keys"], arrays["trigram_counts"])
             unigrams = arrays["unigrams"]
             if unigrams.shape != (len(vocabulary),) or not unigrams.sum() > 0:
-                raise ValueError("as many counts as words are needed")
+                raise ValueError("the numbers of words and counts differ")
             for counted in (bigrams, trigrams):
                 if counted.keys.shape != counted.counts.shape or counted.keys.ndim != 1:
-                    raise ValueError("as many counts as keys are needed")
+                    raise ValueError("the numbers of keys and counts differ")
             return cls(vocabulary, unigrams, bigrams, trigrams)
         except (OSError, SafetensorError, KeyError, ValueError) as error:
-            raise LindaError(f"{path} is not a table of n-grams: build one with `linda middles table`") from error
+            raise LindaError(f"{path} is not an n-gram table: build one with `linda middles table`") from error
 
 
 def _batched(sentences: Iterable[str], size: int) -> Iterable[list[str]]:
@@ -176,7 +175,7 @@ def _batched(sentences: Iterable[str], size: int) -> Iterable[list[str]]:
 
 
 def _with_markers(words: IntArray, lengths: NDArray[np.int32]) -> IntArray:
-    """Sentences one after the other, each as <s> <s> w₁ … wₙ </s>."""
+    """Concatenate sentences, each as <s> <s> w₁ … wₙ </s>."""
     ends = np.cumsum(lengths + 3)
     run = np.full(int(ends[-1]), START, dtype=np.int64)
     run[ends - 1] = END

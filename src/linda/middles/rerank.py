@@ -1,12 +1,12 @@
-"""Which crossover reads best to a causal language model.
+"""Rank crossovers with a causal language model.
 
-Scoring a dozen candidates of a pair in full would read the same words again and again. Instead:
+Scoring a dozen candidates of a pair in full would process the same words many times. Instead:
 
-- both texts are read once: this gives log p of each token in its own context, and a cache of keys and values;
-- for each *seam* x[:i] → y[j:] only the first few tokens after it are read, on top of the cached x[:i]; from there on
-  the tokens of y are taken to be as likely as in y itself.
+- both texts are processed once, which gives log p of each token in its own context, and a key-value cache;
+- for each *seam* x[:i] → y[j:], only the first few tokens after it are processed, with the cached x[:i]; further tokens
+  of y are assumed to be as likely as in y itself.
 
-Seams are shared between candidates, with one seam or two.
+Candidates share seams.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from torch import Tensor
 from linda.crossovers import Crossover, CutText
 from linda.measures.fluency import LanguageModel
 
-_SEAM_TOKENS = 4  # read after a seam
-_SHARE_WEIGHT = 0.5  # nats per token that a distance of 1 from the ratio costs
-_LONGEST = 192  # tokens of a text; pairs with a longer one are not ranked
+_SEAM_TOKENS = 4  # tokens that are scored after a seam
+_SHARE_WEIGHT = 0.5  # penalty in nats per token for a distance of 1 from the ratio
+_LONGEST = 192  # maximum tokens of a text; pairs with a longer one are not ranked
 
 
 @dataclass(frozen=True)
 class _Read:
-    """A text as the language model read it."""
+    """A text scored by the language model."""
 
     ids: list[int]
-    starts: list[int]  # the first token of each chunk, and the number of all tokens
+    starts: list[int]  # index of the first token of each chunk, then the number of tokens
     sums: Tensor  # (T + 1,): Σ log p of the tokens before each place, in their own context
 
 
@@ -41,7 +41,7 @@ class SeamRanker:
     """Orders crossovers by their mean log-likelihood per token under a causal language model.
 
     Args:
-        language_model: any causal model of `transformers` with a byte-level BPE tokenizer.
+        language_model: any causal `transformers` model with a byte-level BPE tokenizer.
     """
 
     def __init__(self, language_model: LanguageModel) -> None:
@@ -51,7 +51,7 @@ class SeamRanker:
 
     @classmethod
     def load(cls, path: str | Path) -> SeamRanker:
-        """A language model in 16 bits: enough to rank with, and twice as fast where the CPU supports it."""
+        """Load a language model in 16 bits: sufficient for ranking, and twice as fast if the CPU supports it."""
         language_model = LanguageModel.load(path)
         language_model.model.to(torch.bfloat16)
         return cls(language_model)
@@ -62,14 +62,14 @@ class SeamRanker:
         pairs: Sequence[tuple[CutText, CutText]],
         candidates: Sequence[Sequence[tuple[float, Sequence[Crossover]]]],
     ) -> list[list[list[Crossover]]]:
-        """The crossovers of each pair at each ratio, best first.
+        """Sort the crossovers of each pair at each ratio, best first.
 
         Args:
             pairs: texts a and b.
-            candidates: for each pair, (ratio, crossovers at that ratio) as often as wanted.
+            candidates: for each pair, a sequence of (ratio, crossovers at that ratio).
 
         Returns:
-            For each pair and ratio, the crossovers with the language model's score; none where a text is too long.
+            For each pair and ratio, the crossovers with the language model's score; none if a text is too long.
         """
         texts = [self._tokenized(text) for pair in pairs for text in pair]
         is_short = [all(len(ids) <= _LONGEST for ids, _ in texts[2 * p : 2 * p + 2]) for p in range(len(pairs))]
@@ -105,18 +105,18 @@ class SeamRanker:
         return ranked
 
     def _tokenized(self, text: CutText) -> tuple[list[int], list[int]]:
-        """Token ids, and the number of the first token of each chunk; the number of tokens comes last."""
+        """Return the token ids, and the index of the first token of each chunk, followed by the number of tokens."""
         ids: list[int] = []
         starts = [0]
         for place in range(len(text)):
-            # A word and the space before it are tokenized on their own, as in any byte-level BPE.
+            # A word and the preceding space are tokenized independently, as in any byte-level BPE.
             spaced = text.gap_before(place) + text.chunks[place]
             ids += self._tokenizer(spaced, add_special_tokens=False)["input_ids"]
             starts.append(len(ids))
         return ids, starts
 
     def _read(self, texts: Sequence[tuple[list[int], list[int]]]) -> tuple[list[_Read], list[tuple[Tensor, Tensor]]]:
-        """Log-likelihoods of the texts' own tokens; keys and values of each layer, (texts, heads, 1 + T, d)."""
+        """Score the texts; return also the keys and values of each layer, (texts, heads, 1 + T, d)."""
         from transformers import DynamicCache
 
         width = 1 + max(min(len(ids), _LONGEST) for ids, _ in texts)
@@ -134,14 +134,14 @@ class SeamRanker:
         return read, [(layer.keys, layer.values) for layer in layers]
 
     def _log_p(self, states: Tensor, tokens: Tensor) -> Tensor:
-        """log p of tokens (n,) after states (n, d)."""
+        """Return log p of tokens (n,) after states (n, d)."""
         logits = self._model.get_output_embeddings()(states).float()
         return logits.gather(1, tokens[:, None])[:, 0] - logits.logsumexp(dim=1)
 
     def _seam_scores(
         self, seams: Sequence[tuple[int, int, int, int]], read: Sequence[_Read], cache: list[tuple[Tensor, Tensor]]
     ) -> list[float]:
-        """For each seam: log p of the tokens after it there, less that of the same tokens in their own context."""
+        """Return log p of the tokens after each seam, minus that of the same tokens in their own context."""
         from transformers import DynamicCache
 
         if not seams:
@@ -153,7 +153,7 @@ class SeamRanker:
             other = read[2 * pair + 1 - first]
             afters.append((other, other.starts[j], min(other.starts[j] + _SEAM_TOKENS, len(other.ids))))
         width = int(prefix.max()) + 1
-        # The last token before the seam is read again: its state predicts the first token after it.
+        # The last token before the seam is processed again: its state predicts the first token after it.
         tokens = [
             [read[row].ids[int(length) - 1], *other.ids[start:stop]]
             for row, length, (other, start, stop) in zip(before, prefix, afters, strict=True)
@@ -164,7 +164,7 @@ class SeamRanker:
         rows = torch.tensor(before)
         for layer, (keys, values) in enumerate(cache):
             own_cache.update(keys[rows, :, : width - 1], values[rows, :, : width - 1], layer)
-        # Places of the cache: 0 is the start marker, 1 … prefix are tokens; the last of those is read again.
+        # Cache positions: 0 is the start marker, 1 … prefix are tokens, the last of which is processed again.
         is_seen = torch.arange(width - 1) < prefix[:, None]
         mask = torch.cat([is_seen, torch.ones_like(inputs, dtype=torch.bool)], dim=1).long()
         positions = prefix[:, None] + torch.arange(longest)

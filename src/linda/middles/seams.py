@@ -1,6 +1,6 @@
-"""How well the end of one text follows the beginning of another, to a trigram model.
+"""How well the end of one text follows the beginning of another, under a trigram model.
 
-Only the words around a seam decide how it reads, so all seams of a pair are scored at once.
+Only the words around a seam matter, so all seams of a pair are scored at once.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from linda.crossovers.cuts import running_total
 from linda.crossovers.search import FloatArray
 from linda.middles.ngrams import END, START, TrigramModel, tokens_of
 
-# What the seam costs compared to each word's own context, and how strongly its two sides attract each other: a seam
-# between two frequent words ("of the") has no cost, but no attraction either.
+# Weights of the cost of the seam relative to each word's own context, and of the association of its two sides: a seam
+# between two frequent words ("of the") has no cost, but no association either.
 _COST, _ATTRACTION = 0.6, 0.4
 _SECOND_SEAM = -2.5
 
@@ -29,11 +29,11 @@ class TokenPlaces:
         self.before = framed[self.lengths], framed[self.lengths + 1]  # the last two tokens before each place
         self.after = framed[self.lengths + 2], framed[np.minimum(self.lengths + 3, len(framed) - 1)]
         (u1, u2), (v1, v2) = self.before, self.after
-        self.own = model.log_trigram(u1, u2, v1), model.log_trigram(u2, v1, v2)  # log p of `after` where it stands
+        self.own = model.log_trigram(u1, u2, v1), model.log_trigram(u2, v1, v2)  # log p of `after` in its own context
 
 
 def trigram_search(a: str, b: str, model: TrigramModel) -> tuple[CutText, CutText, CrossoverSearch]:
-    """Two texts, cut, and the search for their crossovers by the scores of a trigram model.
+    """Cut two texts, and return the search for their crossovers with scores of a trigram model.
 
     Example:
         >>> first, second, search = trigram_search(a, b, TrigramModel.load("trigrams.safetensors"))
@@ -51,7 +51,7 @@ def trigram_search(a: str, b: str, model: TrigramModel) -> tuple[CutText, CutTex
 
 
 def seam_scores(x: TokenPlaces, y: TokenPlaces, model: TrigramModel) -> FloatArray:
-    """How well y[j:] follows x[:i], (n + 1, m + 1).
+    """Score how well y[j:] follows x[:i], (n + 1, m + 1).
 
     With u the two tokens before the seam and v the two after it:
     0.6·Σ min(0, log p(v|u) − log p(v|own context)) + 0.4·(PMI(v₁) + ½·PMI(v₂)).

@@ -1,14 +1,14 @@
-"""What a model is, and what its folder holds.
+"""The model and its files.
 
 linda_model      the equations: encode, convert, mix, log-likelihood
-length_converter Eq. 3 and 4: two texts brought to one length
+length_converter Eq. 3 and 4: convert two texts to the same length
 loss             Eq. 5 and 6, and the distribution of α that they assume
-sampled_softmax  the softmax of training over a part of the vocabulary
+sampled_softmax  the softmax over a part of the vocabulary, for training
 tokens           texts to token ids and back, without `transformers`
-weights          weights on disk, 8, 16 or 32 bits each
+weights          weights on disk, in 8, 16 or 32 bits
 checkpoint       model folders
-pretrained       models of `transformers`: what kind a folder holds, loading, devices
-batching         batches of like length, and padding
+pretrained       loading `transformers` models; the kind of a model folder; devices
+batching         batches of similar length, and padding
 """
 
 from importlib import import_module
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from linda.model.loss import IGNORED as IGNORED
     from linda.model.loss import LindaOutput as LindaOutput
 
-# Imported when first used: tokens and checkpoints are read without waiting for torch.
+# Imported on first use, so that tokens and checkpoints can be read without importing torch.
 _MODULES = {
     "IGNORED": "linda.model.loss",
     "LengthConverter": "linda.model.length_converter",

@@ -1,7 +1,7 @@
-"""What a model's configuration may say: checked before anything of the size that it names is allocated.
+"""Checks of a model configuration, before anything is allocated according to it.
 
-A configuration is a file that anyone may have written. `transformers` takes most of it at its word: a billion layers
-are built, and a text in place of a number fails somewhere in the middle of the network.
+A configuration is untrusted input. `transformers` does not check most of it: it would build a billion layers, and a
+string instead of a number fails somewhere inside the network.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _TOKENS = (
     "forced_bos_token_id",
     "forced_eos_token_id",
 )
-# The family whose network is computed without `transformers`: these settings are read as they are.
+# Settings that the int8 engine reads itself, for the family that it computes without `transformers`.
 BART_FAMILY = ("bart", "mbart", "marian", "pegasus")
 _NEEDED_OF_BART = (
     "d_model",
@@ -75,18 +75,20 @@ _NEEDED_OF_BART = (
 
 
 def check_architecture(settings: Mapping[str, Any], place: str) -> None:
-    """Every size is a number within bounds, and heads and special tokens fit the sizes.
+    """Check that all sizes are numbers within bounds, and that heads and special tokens fit the sizes.
 
-    settings: a configuration as `transformers` writes it. place: what messages call it.
+    Args:
+        settings: a configuration, as `transformers` writes it.
+        place: its name in messages.
     """
     try:
         _check(settings)
         if settings.get("model_type") in BART_FAMILY:
             for name in _NEEDED_OF_BART:
                 if settings.get(name) is None:
-                    raise LindaError(f"there is no {name}, which a model of this family needs")
+                    raise LindaError(f"{name} is missing, which a model of this family needs")
     except LindaError as error:
-        raise LindaError(f"{place}: {error}; fetch or write the model anew") from error
+        raise LindaError(f"{place}: {error}; download or save the model again") from error
 
 
 def _check(settings: Mapping[str, Any]) -> None:
@@ -102,7 +104,7 @@ def _check(settings: Mapping[str, Any]) -> None:
     _check_heads(settings)
     _check_tokens(settings)
     if least_weights(settings) > _MOST_WEIGHTS:
-        raise LindaError(f"a model of {least_weights(settings):,} weights is described, more than can be")
+        raise LindaError(f"it describes a model of {least_weights(settings):,} weights, more than is possible")
     for part in ("encoder", "decoder", "text_config"):
         if isinstance(settings.get(part), dict):
             _check(settings[part])
@@ -110,7 +112,7 @@ def _check(settings: Mapping[str, Any]) -> None:
 
 def _check_heads(settings: Mapping[str, Any]) -> None:
     width = _first(settings, _WIDTHS)
-    if width is None or "d_kv" in settings or "head_dim" in settings:  # heads have a width of their own
+    if width is None or "d_kv" in settings or "head_dim" in settings:  # the head size is independent of the width
         return
     for name in _HEADS:
         heads = settings.get(name)
@@ -124,21 +126,21 @@ def _check_tokens(settings: Mapping[str, Any]) -> None:
         return
     for name in _TOKENS:
         value = settings.get(name)
-        if value is None or value == -1:  # both mean: there is none
+        if value is None or value == -1:  # both mean that there is none
             continue
         for number in value if isinstance(value, list) and value else [value]:
             checked_integer(number, name, 0, most - 1)
 
 
 def least_weights(settings: Mapping[str, Any]) -> int:
-    """A lower bound of the number of weights of a model: its vocabulary, and four square matrices per layer."""
+    """Return a lower bound of the number of weights: the vocabulary, and four square matrices per layer."""
     width = _first(settings, _WIDTHS) or 0
     layers = sum(settings.get(name) or 0 for name in _LAYERS if name not in _also_named(settings))
     return width * (settings.get("vocab_size") or 0) + layers * (width * width if "d_kv" not in settings else width)
 
 
 def _also_named(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """BART's family names the layers of its encoder twice."""
+    """The BART family has two names for the number of encoder layers."""
     return ("num_hidden_layers",) if settings.get("encoder_layers") is not None else ()
 
 
@@ -147,37 +149,40 @@ def _first(settings: Mapping[str, Any], names: Sequence[str]) -> int | None:
 
 
 def check_fits_files(settings: Mapping[str, Any], folder: Path) -> None:
-    """Whether the weights that lie in a folder can be as many as its configuration says."""
+    """Raise an error if the files of a folder are too small for the weights in its configuration."""
     files = [file for file in folder.iterdir() if file.suffix in (".safetensors", ".bin", ".gguf", ".h5", ".msgpack")]
     held = sum(file.stat().st_size for file in files if file.is_file())
     described = least_weights(settings)
-    if files and described > 8 * held:  # even four bits a weight are half a byte
+    if files and described > 8 * held:  # even 4-bit weights take half a byte
         raise LindaError(
-            f"{folder}: config.json describes {described:,} weights or more, but its files hold {held:,} bytes; "
-            "fetch the model anew"
+            f"{folder}: config.json describes {described:,} weights or more, but its files have {held:,} bytes; "
+            "download the model again"
         )
 
 
 def check_shapes(base: Mapping[str, Any], shapes: Mapping[str, Sequence[int]], place: str) -> None:
-    """Whether stored weights are those of this configuration, for the family whose names are known.
+    """Raise an error unless stored weights match the configuration, for the family with known names.
 
-    shapes: by the names of `LindaModel.state_dict`. place: what messages call the file of weights.
+    Args:
+        base: the configuration of the encoder-decoder.
+        shapes: by the names of `LindaModel.state_dict`.
+        place: the name of the weights file in messages.
     """
     if base.get("model_type") not in BART_FAMILY:
-        return  # `transformers` compares them when it loads them
+        return  # `transformers` checks them when it loads them
     for name, expected in _expected_shapes(base):
         found = shapes.get(name)
         if found is None or list(found) != list(expected):
-            there = "is not there" if found is None else f"has the shape {list(found)}"
+            there = "is missing" if found is None else f"has the shape {list(found)}"
             raise LindaError(
-                f"{place} does not fit config.json: {name} {there}, expected {list(expected)}; fetch the model anew"
+                f"{place} does not fit config.json: {name} {there}, expected {list(expected)}; download the model again"
             )
     for part in ("encoder", "decoder"):
         stored = {name.split(".")[4] for name in shapes if name.startswith(f"seq2seq.model.{part}.layers.")}
         if len(stored) != base[f"{part}_layers"]:
             raise LindaError(
-                f"{place} does not fit config.json: it holds {len(stored)} layers of the {part}, expected "
-                f"{base[f'{part}_layers']}; fetch the model anew"
+                f"{place} does not fit config.json: it has {len(stored)} layers of the {part}, expected "
+                f"{base[f'{part}_layers']}; download the model again"
             )
 
 

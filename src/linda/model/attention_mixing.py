@@ -1,4 +1,4 @@
-"""Mixing by attention: the decoder reads both texts, and the ratio is the prior of its cross-attention.
+"""Mixing by attention: the decoder attends to both texts, with the ratio as the prior of its cross-attention.
 
 The paper adds the states of two texts position by position (`length_converter`). Here the decoder attends to all of
 
@@ -8,10 +8,10 @@ and log α is added to its attention scores on the states of a, log(1−α) to t
 
     softmax(q·Kᵀ/√k + log π),   π = 1 on c, α on a, 1−α on b.
 
-So α weighs the attention to a, and 1−α that to b. At α = 1 the decoder reads a alone, at α = 0 it reads b alone, and in
-between no state is blurred. c is a control state, a linear function of (α, α², 1, L̃, Lᵃ, Lᵇ): it tells the decoder the
-ratio and the length that are wanted. The source vectors sᵃ and sᵇ tell it which text a state is of. All three are zero
-before training, so that a trained encoder-decoder begins as what it is.
+So α weights the attention to a, and 1−α that to b. At α = 1 the decoder sees only a, at α = 0 only b, and in between no
+state is blurred. c is a control state, a linear function of (α, α², 1, L̃, Lᵃ, Lᵇ): it tells the decoder the requested
+ratio and length. The source vectors sᵃ and sᵇ mark the text of a state. All three are zero before training,
+so that training starts from the unchanged encoder-decoder.
 
 Shapes: B pairs, L tokens of a text, d the width of a state.
 """
@@ -25,16 +25,16 @@ from torch import Tensor, nn
 
 from linda.model.length_converter import mixed_lengths
 
-_LENGTH_UNIT = 32.0  # tokens: brings lengths to the size of the other features
+_LENGTH_UNIT = 32.0  # tokens: scales lengths to the magnitude of the other features
 
 
 class Mixture(NamedTuple):
     """What the decoder attends to."""
 
     states: Tensor  # (B, S, d)
-    mask: Tensor  # (B, S): 1 where a state is real
-    lengths: Tensor  # (B,): L̃ of Eq. 3, the length wanted
-    prior: Tensor | None = None  # (B, S): is added to the attention scores; None adds nothing
+    mask: Tensor  # (B, S): 1 for real states
+    lengths: Tensor  # (B,): L̃ of Eq. 3, the target length
+    prior: Tensor | None = None  # (B, S): added to the attention scores; None adds nothing
 
 
 class AttentionMixing(nn.Module):
@@ -46,17 +46,17 @@ class AttentionMixing(nn.Module):
         self.control = nn.Parameter(torch.zeros(6, width))
 
     def mix(self, states_a: Tensor, mask_a: Tensor, states_b: Tensor, mask_b: Tensor, alpha: Tensor) -> Mixture:
-        """The mixture of B pairs of texts.
+        """Mix B pairs of texts.
 
         Args:
             states_a: (B, Lᵃ, d), padded.
-            mask_a: 1 where a state is real, (B, Lᵃ).
+            mask_a: 1 for real states, (B, Lᵃ).
             states_b: (B, Lᵇ, d).
             mask_b: (B, Lᵇ).
             alpha: the share of a, (B,).
 
         Returns:
-            1 + Lᵃ + Lᵇ states per pair, then padding: a pair's mixture does not depend on the length of the others.
+            1 + Lᵃ + Lᵇ states per pair, then padding, so that a mixture does not depend on the other pairs.
 
         Example:
             mixture = mixing.mix(model.encode(ids_a, mask_a), mask_a, model.encode(ids_b, mask_b), mask_b, alpha)
@@ -73,7 +73,7 @@ class AttentionMixing(nn.Module):
         prior_a = alpha.log()[:, None].expand(mask_a.shape)
         prior_b = (1 - alpha).log()[:, None].expand(mask_b.shape)
         prior = torch.cat([torch.zeros_like(prior_a[:, :1]), prior_a, prior_b], dim=1).float()
-        # Padding of a goes behind b. How attention rounds depends on where a state stands.
+        # Padding of a is moved behind b, because the rounding of attention depends on the position of a state.
         order = mask.argsort(dim=1, descending=True, stable=True)[:, : int(mask.sum(1).max())]  # (B, S)
         return Mixture(
             states=states.gather(1, order[:, :, None].expand(-1, -1, states.shape[2])),

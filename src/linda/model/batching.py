@@ -11,8 +11,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from linda.errors import LindaError
 
-# PyTorch's softmax is six times as slow on rows that do not fill a vector register, and rounds them in another way:
-# were short texts not made so wide, the last bits of a row would tell how long the others of its batch are.
+# PyTorch's softmax is six times slower on rows that do not fill a vector register, and rounds them differently. Without
+# this minimum width, the last bits of a row would depend on the length of the other rows in its batch.
 NARROWEST = 16
 
 MOST_TOKENS = 10**8
@@ -21,32 +21,32 @@ MOST_TOKENS = 10**8
 def batches(
     lengths: Sequence[int], batch_tokens: int, paths: int = 1, *, narrowest: int = NARROWEST, least_filled: float = 0.0
 ) -> list[list[int]]:
-    """Rows grouped by length, longest first, so that rows × paths × longest length stays within batch_tokens.
+    """Group rows by length, longest first, so that rows × paths × longest length is at most batch_tokens.
 
-    A row that alone is over the budget makes a batch of its own. The longest come first: memory that is too small shows
-    at once.
+    A row that exceeds the budget alone is a batch of its own. The longest rows are first, so that insufficient memory
+    shows at once.
 
     Args:
-        lengths: of the rows, in tokens.
-        batch_tokens: the most tokens in a batch, padding included.
-        paths: texts written side by side for one row (`Decoding.paths`).
-        narrowest: the least width that rows are padded to.
-        least_filled: a row shorter than this share of the longest one opens the next batch.
+        lengths: lengths of the rows, in tokens.
+        batch_tokens: maximum number of tokens in a batch, padding included.
+        paths: sequences decoded in parallel for one row (`Decoding.paths`).
+        narrowest: minimum width that rows are padded to.
+        least_filled: a row shorter than this share of the longest row starts the next batch.
 
     Returns:
-        The numbers of the rows in each batch.
+        The row numbers of each batch.
 
     Example:
         >>> batches([3, 20, 18], batch_tokens=40)
         [[1, 2], [0]]
     """
     if not 1 <= batch_tokens <= MOST_TOKENS:
-        raise LindaError(f"batch_tokens={batch_tokens} does not work: give a whole number from 1 to {MOST_TOKENS:,}")
+        raise LindaError(f"batch_tokens={batch_tokens} is not valid: give a whole number from 1 to {MOST_TOKENS:,}")
     groups: list[list[int]] = []
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
         longest = lengths[groups[-1][0]] if groups else 0
-        room = batch_tokens // (max(narrowest, longest) * paths) if groups else 0
-        if groups and len(groups[-1]) < room and lengths[row] >= least_filled * longest:
+        capacity = batch_tokens // (max(narrowest, longest) * paths) if groups else 0
+        if groups and len(groups[-1]) < capacity and lengths[row] >= least_filled * longest:
             groups[-1].append(row)
         else:
             groups.append([row])
@@ -54,7 +54,7 @@ def batches(
 
 
 def padded(sequences: Sequence[Tensor], value: float = 0.0, *, narrowest: int = NARROWEST) -> tuple[Tensor, Tensor]:
-    """Sequences (L, …) as one tensor (B, max L, …), and the mask (B, max L) of what is real.
+    """Pad sequences (L, …) to one tensor (B, max L, …), and return it with the mask (B, max L) of real positions.
 
     max L is at least `narrowest`.
     """

@@ -1,4 +1,4 @@
-"""Model folders: `config.json`, `model.safetensors` and the tokenizer's files."""
+"""Model folders: `config.json`, `model.safetensors` and the tokenizer files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOKENIZER_FILE = "tokenizer.json"
 
 
 def load_config(folder: Path) -> LindaConfig:
-    """The settings, known to fit the weights: nothing is allocated of a size that the file does not bear out."""
+    """Load the settings, and check them against the shapes of the weights before anything is allocated."""
     from linda.model.weights import stored_shapes
 
     path = folder / CONFIG_FILE
@@ -37,13 +37,13 @@ def load_config(folder: Path) -> LindaConfig:
     check_architecture(config.base, f"{path}, base")
     for name in ("pad_token_id", "eos_token_id", "decoder_start_token_id"):
         if config.base.get(name) in (None, -1, []):
-            raise LindaError(f"{path}, base: there is no {name}; write the model anew")
+            raise LindaError(f"{path}, base: {name} is missing; save the model again")
     check_shapes(config.base, stored_shapes(folder / WEIGHTS_FILE), str(folder / WEIGHTS_FILE))
     return config
 
 
 def load_seq2seq(folder: Path, config: LindaConfig) -> Any:
-    """The encoder-decoder of `transformers`."""
+    """Load the encoder-decoder with `transformers`."""
     seq2seq = _empty_seq2seq(config.base, folder / CONFIG_FILE)
     _fill(seq2seq, folder, "seq2seq.")
     return seq2seq
@@ -56,12 +56,14 @@ def load_converter(folder: Path) -> LengthConverter:
     _fill(converter, folder, "converter.")
     sigma = converter.sigma.item()
     if not 1e-3 < sigma < 1e3:
-        raise LindaError(f"{folder / WEIGHTS_FILE}: the length converter's sigma is {sigma:g}; fetch the model anew")
+        raise LindaError(
+            f"{folder / WEIGHTS_FILE}: the length converter's sigma is {sigma:g}; download the model again"
+        )
     return converter
 
 
 def load_attention_mixing(folder: Path, config: LindaConfig) -> AttentionMixing | None:
-    """What mixing by attention adds; None for a model that adds states only."""
+    """Load the weights of attention mixing; None for a model that mixes states only."""
     if config.mixing != "attention":
         return None
     from linda.model.attention_mixing import AttentionMixing
@@ -72,7 +74,7 @@ def load_attention_mixing(folder: Path, config: LindaConfig) -> AttentionMixing 
 
 
 def _fill(module: nn.Module, folder: Path, prefix: str) -> None:
-    """Reads the weights of this part of the model."""
+    """Load the weights of this part of the model."""
     from linda.model.weights import load_weights
 
     path = folder / WEIGHTS_FILE
@@ -86,7 +88,7 @@ def _fill(module: nn.Module, folder: Path, prefix: str) -> None:
 def save(
     folder: Path, config: LindaConfig, state: dict[str, Tensor], tokenizer: PreTrainedTokenizerBase, bits: int = 32
 ) -> None:
-    """The folder appears, or changes, only when it is whole. bits: of a weight, 32, 16 or 8."""
+    """Save a model atomically; bits per weight: 32, 16 or 8."""
     from linda.model.weights import save_weights
 
     with atomic_folder(folder, ModelKind.LINDA.value, _is_linda_model) as part:
@@ -96,7 +98,7 @@ def save(
 
 
 def check_can_save(folder: Path) -> None:
-    """Whether `save` would refuse: asked before hours of work."""
+    """Raise the error that `save` would raise, before hours of work."""
     check_replaceable(folder, ModelKind.LINDA.value, _is_linda_model)
 
 
@@ -105,13 +107,13 @@ def _is_linda_model(folder: Path) -> bool:
 
 
 def save_config(config: LindaConfig, folder: Path) -> None:
-    """Writes the settings alone anew: what calibration changes."""
+    """Write the settings only, which calibration changes."""
     with atomic_writer(folder / CONFIG_FILE) as file:
         file.write(config.to_json())
 
 
 def model_folder(path: str | Path | None) -> Path:
-    """The folder of a model, which a name on the hub is fetched into; None is the embedded model."""
+    """Return the folder of a model, downloaded from the hub if needed; None is the embedded model."""
     if path is None and not EMBEDDED.is_dir():
         raise LindaError(
             "this installation has no embedded model; train one with `linda train`, "
@@ -121,7 +123,7 @@ def model_folder(path: str | Path | None) -> Path:
 
 
 def local_folder(path: str | Path) -> Path:
-    """The folder itself, or the one that a name on the hub is fetched into."""
+    """Return the folder itself, or the one that a model is downloaded to from the hub."""
     place = checked_path(path)
     if place.exists() or not _looks_like_hub_name(str(path)):
         if not place.is_dir():
@@ -130,11 +132,11 @@ def local_folder(path: str | Path) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        # Nothing but what a LINDA model consists of: no code, no pickle.
+        # Only the files of a LINDA model: no code, no pickle.
         return Path(snapshot_download(str(path), allow_patterns=["*.json", "*.txt", "*.safetensors", "*.spm"]))
     except Exception as error:
         raise LindaError(
-            f"there is no folder {shortened(str(path))}, and it could not be fetched from the hub "
+            f"there is no folder {shortened(str(path))}, and it could not be downloaded from the hub "
             f"({type(error).__name__})"
         ) from error
 
@@ -145,7 +147,7 @@ def _looks_like_hub_name(path: str) -> bool:
 
 
 def _empty_seq2seq(base: dict[str, Any], place: Path) -> PreTrainedModel:
-    """The architecture alone: its weights are read next, so none are drawn."""
+    """Create the architecture without initializing weights, which are loaded next."""
     from transformers import AutoConfig, AutoModelForSeq2SeqLM
     from transformers.initialization import no_init_weights
 
@@ -155,19 +157,19 @@ def _empty_seq2seq(base: dict[str, Any], place: Path) -> PreTrainedModel:
             config = AutoConfig.for_model(base["model_type"], **settings)
             with no_init_weights():
                 seq2seq = AutoModelForSeq2SeqLM.from_config(config)
-            seq2seq.tie_weights()  # which is skipped where no weights are drawn
-        except Exception as error:  # each family refuses wrong values in its own way
-            raise LindaError(f"{place}: base describes no encoder-decoder ({reason(error)})") from error
+            seq2seq.tie_weights()  # skipped when weights are not initialized
+        except Exception as error:  # families raise various exceptions for wrong values
+            raise LindaError(f"{place}: base does not describe an encoder-decoder ({reason(error)})") from error
     return seq2seq
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-    # This file says all; only a tokenizer that has none needs its own class found for it.
+    # This file is sufficient; only tokenizers without it need their own class.
     loader = PreTrainedTokenizerFast if (folder / TOKENIZER_FILE).is_file() else AutoTokenizer
     try:
         with quiet_loading():
             return loader.from_pretrained(folder)
-    except Exception as error:  # `tokenizers` has no exception of its own for a damaged file
-        raise LindaError(f"{folder}: the tokenizer cannot be loaded ({reason(error)}); fetch it anew") from error
+    except Exception as error:  # `tokenizers` raises a plain Exception for a damaged file
+        raise LindaError(f"{folder}: the tokenizer cannot be loaded ({reason(error)}); download it again") from error

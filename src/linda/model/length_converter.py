@@ -1,4 +1,4 @@
-"""The length converter (§3.2 of the paper): two sequences of states brought to one length and mixed.
+"""The length converter (§3.2 of the paper): convert two sequences of states to the same length, and mix them.
 
 α is the share of the *first* text: α = 1 gives a, α = 0 gives b.
 
@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-# α·Lᵃ + (1−α)·Lᵇ comes out a hair above a whole number for ratios such as 0.1·3: rounding that up would add a token.
+# α·Lᵃ + (1−α)·Lᵇ may be slightly above a whole number, as 0.1·3 is: rounding that up would add a token.
 _FLOAT_DUST = 1e-4
 
 
@@ -28,7 +28,7 @@ class LengthConverter(nn.Module):
 
     h̃ⱼ = Σₖ wₖʲ hₖ,   wʲ = softmaxₖ(aʲ),   aₖʲ = −(k − (L/L̃)·j)² / 2σ²,   k = 1…L, j = 1…L̃.
 
-    σ is the one weight that LINDA adds to its base; it is kept positive by learning log σ.
+    σ is the only weight that LINDA adds to its base; log σ is learned, so that σ is positive.
     """
 
     def __init__(self, sigma: float = 0.4) -> None:
@@ -40,10 +40,10 @@ class LengthConverter(nn.Module):
         return self.log_sigma.exp()
 
     def forward(self, states: Tensor, lengths: Tensor, target_lengths: Tensor) -> Tensor:
-        """states (B, L, d), lengths (B,), target_lengths (B,) → (B, max L̃, d); rows beyond a pair's L̃ are zero."""
+        """Convert states (B, L, d) of lengths (B,) to target_lengths (B,): (B, max L̃, d), zero beyond each L̃."""
         k = torch.arange(1, states.shape[1] + 1, device=states.device)  # (L,)
         j = torch.arange(1, int(target_lengths.max()) + 1, device=states.device)  # (L̃,)
-        centre = (lengths / target_lengths)[:, None] * j  # (B, L̃): where position j of the mixture looks
+        centre = (lengths / target_lengths)[:, None] * j  # (B, L̃): centre of attention of position j
         logits = -((k - centre[:, :, None]) ** 2) / (2 * self.sigma**2)  # (B, L̃, L)
         is_real = k <= lengths[:, None]  # (B, L)
         weights = logits.masked_fill(~is_real[:, None, :], -torch.inf).softmax(dim=-1)
@@ -54,7 +54,7 @@ class LengthConverter(nn.Module):
     def mix(
         self, states_a: Tensor, mask_a: Tensor, states_b: Tensor, mask_b: Tensor, alpha: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """h̃ᵢ = α·h̃ᵃᵢ + (1−α)·h̃ᵇᵢ.  States (B, Lᵃ, d) and (B, Lᵇ, d), α (B,) → mixture and mask, (B, L̃, ·)."""
+        """Mix h̃ᵢ = α·h̃ᵃᵢ + (1−α)·h̃ᵇᵢ. States (B, Lᵃ, d) and (B, Lᵇ, d), α (B,) → mixture and mask, (B, L̃, ·)."""
         lengths_a, lengths_b = mask_a.sum(1), mask_b.sum(1)
         lengths = mixed_lengths(lengths_a, lengths_b, alpha)  # (B,)
         share = alpha.to(states_a.dtype)[:, None, None]

@@ -1,7 +1,7 @@
 """The model: any encoder-decoder, plus a length converter (§3.2 and §3.3 of the paper).
 
-Two texts go in. The encoder reads each alone, the length converter stretches both state sequences to one common
-length, the two are mixed by the ratio α, and the decoder writes the mixture as text:
+Two texts go in. The encoder processes each separately, the length converter converts both state sequences to the same
+length, the two are mixed with the ratio α, and the decoder generates text from the mixture:
 
     Hᵃ (Lᵃ×d) ─ converter ─ H̃ᵃ (L̃×d) ─┐
                                         ├─ α·H̃ᵃ + (1−α)·H̃ᵇ ─ decoder ─ p(y | xᵃ, xᵇ, α)
@@ -35,10 +35,15 @@ if TYPE_CHECKING:
 
 
 class LindaModel(nn.Module):
-    """An encoder-decoder of `transformers` that can also read two texts at once."""
+    """An encoder-decoder of `transformers` that can also take two texts at once.
 
-    seq2seq: Any  # a PreTrainedModel; its families agree on their methods, but not by type
-    tokenizer: Any  # a PreTrainedTokenizerBase, whose calls take what no signature says
+    Example:
+        >>> model = LindaModel.from_seq2seq("Helsinki-NLP/opus-mt-fr-en")
+        >>> mixed, mask = model.mix_texts(["One text."], ["Another text."], alpha=0.5)
+    """
+
+    seq2seq: Any  # a PreTrainedModel, whose families share methods but not types
+    tokenizer: Any  # a PreTrainedTokenizerBase, whose signatures are incomplete
 
     def __init__(self, config: LindaConfig, seq2seq: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         super().__init__()
@@ -51,31 +56,31 @@ class LindaModel(nn.Module):
             self.mix_by_attention()
 
     def mix_by_attention(self) -> None:
-        """Lets the decoder read both texts (`attention_mixing`); the paper's way of mixing stays."""
+        """Enable mixing by attention (`attention_mixing`), in addition to the paper's mixing of states."""
         self.config.mixing = "attention"
         if self.attention_mixing is None:
             self.attention_mixing = AttentionMixing(self.config.base["d_model"]).to(self.device)
 
     @classmethod
     def from_seq2seq(cls, base: str | Path, **settings: Any) -> LindaModel:
-        """A new LINDA model around a checkpoint of `transformers`: a folder, or a name on the hub.
+        """Create a LINDA model from a `transformers` checkpoint: a folder, or a name on the hub.
 
-        The base's own weights and tokenizer, a mask token if it has none, and a fresh length converter.
+        It has the weights and the tokenizer of the base, a mask token if the base has none, and a new length converter.
         """
         failure = f"{base} cannot be loaded as a base"
-        # Half precision would not learn.
+        # Half precision cannot be trained.
         seq2seq, tokenizer = load_pretrained(SEQ2SEQ, base, failure, quiet=False, dtype=torch.float32)
         _check_padding(tokenizer)
         mask_token = _ensure_mask_token(tokenizer, seq2seq)
         described = seq2seq.config.to_dict()
-        described.pop("_name_or_path", None)  # where the base lay is nobody's business
+        described.pop("_name_or_path", None)  # the path of the base is not part of the model
         return cls(LindaConfig(base=described, mask_token=mask_token, **settings), seq2seq, tokenizer)
 
     @classmethod
     def from_pretrained(
         cls, path: str | Path, device: str | torch.device = "cpu", dtype: torch.dtype | None = None
     ) -> LindaModel:
-        """A trained LINDA model: a folder written by `save_pretrained`, or the name of one on the hub."""
+        """Load a trained LINDA model: a folder written by `save_pretrained`, or a name on the hub."""
         folder = checkpoint.local_folder(path)
         config = checkpoint.load_config(folder)
         tokenizer = checkpoint.load_tokenizer(folder)
@@ -86,17 +91,18 @@ class LindaModel(nn.Module):
         return model.to(device=device, dtype=dtype).eval()
 
     def save_pretrained(self, folder: str | Path, bits: int = 32) -> None:
-        """Writes config, weights (safetensors, 32, 16 or 8 bits) and tokenizer: a folder is all one needs."""
+        """Write a folder with config, weights (safetensors with 32, 16 or 8 bits) and tokenizer."""
         checkpoint.save(Path(folder), self.config, self.state_dict(), self.tokenizer, bits)
 
     @property
     def device(self) -> torch.device:
+        """Where the model runs."""
         return self.converter.log_sigma.device
 
     def tokenize(self, texts: list[str], masked: bool = False) -> dict[str, Tensor]:
-        """Texts → input_ids and attention_mask, (B, L), end marker included, padded on the right.
+        """Tokenize texts to input_ids and attention_mask, (B, L), end marker included, padded on the right.
 
-        Only a text that we masked ourselves may hold the mask token; in anybody else's it is plain characters.
+        The mask token is recognized only with `masked`; otherwise special tokens are plain characters.
         """
         batch = self.tokenizer(
             texts,
@@ -110,10 +116,11 @@ class LindaModel(nn.Module):
         return {name: batch[name].to(self.device) for name in ("input_ids", "attention_mask")}
 
     def detokenize(self, ids: Tensor | list[list[int]]) -> list[str]:
+        """Decode token ids to texts, without special tokens."""
         return self.tokenizer.batch_decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
     def encode(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """(B, L) → states (B, L, d)."""
+        """Encode (B, L) to states (B, L, d)."""
         encoder = self.seq2seq.get_encoder()
         return encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
 
@@ -125,20 +132,17 @@ class LindaModel(nn.Module):
         sample: PieceSample | None = None,
         prior: Tensor | None = None,
     ) -> Tensor:
-        """log p(y | xᵃ, xᵇ, α): the sum over tokens.
+        """Return log p(y | xᵃ, xᵇ, α), the sum over tokens, (B,).
 
         Args:
-            mixed: what the decoder attends to, (B, S, d).
-            mask: 1 where a state is real, (B, S).
+            mixed: states that the decoder attends to, (B, S, d).
+            mask: 1 for real states, (B, S).
             targets: (B, T), padded with IGNORED.
-            sample: of the vocabulary: gives an estimate.
-            prior: is added to the attention scores of the states, (B, S).
-
-        Returns:
-            (B,)
+            sample: a sample of the vocabulary, for an estimate.
+            prior: added to the attention scores of the states, (B, S).
         """
         if prior is not None:
-            # A mask of four dimensions is added to the scores as it is.
+            # A four-dimensional mask is added to the scores unchanged.
             mask = prior.masked_fill(mask == 0, -torch.inf).to(mixed.dtype)[:, None, None]  # (B, 1, 1, S)
         inputs = {
             "encoder_outputs": as_encoder_output(mixed),
@@ -157,7 +161,7 @@ class LindaModel(nn.Module):
         return -losses.view_as(targets).sum(1)
 
     def forward(self, **batch: Any) -> LindaOutput:
-        """The loss of a minibatch of pairs (`pair_loss`) or, where it has `targets`, of middles (`middle_loss`)."""
+        """Compute the loss of pairs (`pair_loss`) or, if the minibatch has `targets`, of middles (`middle_loss`)."""
         return self.middle_loss(**batch) if "targets" in batch else self.pair_loss(**batch)
 
     def middle_loss(
@@ -176,7 +180,10 @@ class LindaModel(nn.Module):
         """The loss of targets between two texts, mixed by attention (`linda.model.loss.middle_loss`).
 
         Args:
-            ids_a, mask_a, ids_b, mask_b: P pairs of texts, (P, L).
+            ids_a: first texts of P pairs, (P, L).
+            mask_a: (P, L).
+            ids_b: second texts, (P, L).
+            mask_b: (P, L).
             pair: the pair of each target, (R,).
             targets: (R, T), padded with IGNORED.
             alpha: the share of a in each target, (R,).
@@ -203,9 +210,19 @@ class LindaModel(nn.Module):
         alpha: Tensor,
         generator: torch.Generator | None = None,
     ) -> LindaOutput:
-        """Eq. 6 for B pairs. Inputs (masked words and all) (B, L), targets (unmasked) (B, T), α (B,).
+        """Compute Eq. 6 for B pairs.
 
-        Mirrored (`config.mirrored`), each text is the first one once, and then the only target: see `linda.model.loss`.
+        Mirrored (`config.mirrored`), each text is once the first text and then the only target: see `linda.model.loss`.
+
+        Args:
+            ids_a: first texts, with masked words, (B, L).
+            mask_a: (B, L).
+            ids_b: second texts, with masked words, (B, L).
+            mask_b: (B, L).
+            targets_a: first texts, unmasked, (B, T), padded with IGNORED.
+            targets_b: second texts, likewise.
+            alpha: share of a, (B,).
+            generator: of the noise and the sampled softmax.
         """
         states_a, states_b = self.encode(ids_a, mask_a), self.encode(ids_b, mask_b)
         norms = StateNorms.of(states_a, mask_a, states_b, mask_b)
@@ -229,11 +246,11 @@ class LindaModel(nn.Module):
         )
 
     def _noised(self, states: Tensor, alpha: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Zero-mean Gaussian noise on every state (B, L, d): the paper's fixed σ, plus 4α(1−α)·`middle_noise`·‖h‖.
+        """Add zero-mean Gaussian noise to states (B, L, d): the paper's fixed σ, plus 4α(1−α)·`middle_noise`·‖h‖.
 
-        The fixed 0.001 is nothing beside the states of most encoders: half-way between two texts the decoder can still
-        read both, and copies one or the other. Noise of several times the state's norm hides the details there, so that
-        it must lean on what it knows of language; at the ends, where it is to copy, nothing is hidden.
+        The fixed 0.001 is negligible compared to the states of most encoders: half-way between two texts the decoder
+        can still read both, and copies one of them. Noise of several times the norm of the state hides the details
+        there, so that the decoder must rely on its language model; at the ends, where it should copy, there is none.
         """
         middle = (self.config.middle_noise * 4 * alpha * (1 - alpha)).to(states.dtype)[:, None, None]
         scale = self.config.noise + middle * states.detach().square().mean(-1, True).sqrt()
@@ -252,7 +269,7 @@ class LindaModel(nn.Module):
         return PieceSample.draw(targets[targets != IGNORED], vocabulary, size, generator)
 
     def mix_texts(self, a: list[str], b: list[str], alpha: float | list[float]) -> tuple[Tensor, Tensor]:
-        """Texts → mixed states and mask, (B, L̃, ·)."""
+        """Mix texts; return mixed states and mask, (B, L̃, ·)."""
         first, second = self.tokenize(a), self.tokenize(b)
         ratios = torch.as_tensor(alpha, dtype=torch.float64, device=self.device).expand(len(a))
         return self.converter.mix(
@@ -265,7 +282,7 @@ class LindaModel(nn.Module):
 
 
 def as_encoder_output(states: Tensor) -> Any:
-    """States (B, L̃, d) in the form in which a decoder of `transformers` takes those of its own encoder."""
+    """Wrap states (B, L̃, d) as the encoder output that a decoder of `transformers` expects."""
     from transformers.modeling_outputs import BaseModelOutput
 
     return BaseModelOutput(last_hidden_state=states)  # type: ignore[arg-type]  # its FloatTensor is any Tensor
@@ -273,11 +290,11 @@ def as_encoder_output(states: Tensor) -> Any:
 
 def _check_padding(tokenizer: Any) -> None:
     if tokenizer.pad_token_id is None:
-        raise LindaError("the tokenizer has no token for padding; set pad_token in its tokenizer_config.json")
+        raise LindaError("the tokenizer has no padding token; set pad_token in its tokenizer_config.json")
 
 
 def _ensure_mask_token(tokenizer: Any, seq2seq: Any) -> str:
-    """BART has a mask token, T5 has sentinels; any other base gets a token of its own."""
+    """Return the mask token: BART has one, T5 has sentinels; other bases get a new token."""
     if tokenizer.mask_token is not None:
         return str(tokenizer.mask_token)
     if "<extra_id_0>" in tokenizer.get_vocab():

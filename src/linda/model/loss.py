@@ -8,8 +8,8 @@ Mirrored, each text is the first one once, and then the only target: the mean ov
 
     −½·[log p(xᵃ | xᵃ, xᵇ, α) + log p(xᵇ | xᵇ, xᵃ, α)]
 
-Beta(2, 1) is the uniform α weighted by itself, so both means are the same; but mirrored, no work goes into a text of
-which next to nothing is in the mixture.
+Beta(2, 1) is the uniform α weighted by itself, so both means are equal; but mirrored, no computation is spent on a text
+with almost no share in the mixture.
 
 Between two real texts (mixing by attention) the targets are given: crossovers yᵏ, with weights wᵏ that sum to 1,
 according to how well a language model likes them. The loss of their likelihood, and of choosing among them, is
@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-IGNORED = -100  # a padded position of a target; cross-entropy passes it over
+IGNORED = -100  # a padded position of a target, which cross-entropy ignores
 
 
 CHOICE_WEIGHT = 2.0  # γ: of the choice among candidates
@@ -35,12 +35,12 @@ CHOICE_WEIGHT = 2.0  # γ: of the choice among candidates
 
 @dataclass
 class LindaOutput:
-    """What one minibatch of pairs costs. Sums over tokens, means over pairs, as in Eq. 5 and 6."""
+    """The loss of a minibatch of pairs. Sums over tokens, means over pairs, as in Eq. 5 and 6."""
 
     loss: Tensor  # Eq. 6: reconstruction + penalty
     reconstruction: Tensor  # Eq. 5
     penalty: Tensor  # λ/M ΣΣ‖h‖²
-    loss_per_token: Tensor  # Eq. 5 divided by the tokens it sums over: the figure shown to people
+    loss_per_token: Tensor  # Eq. 5 divided by the number of tokens, for logs
     state_norm: Tensor  # mean ‖h‖ over real positions
     choice: Tensor | None = None  # nats per row of choosing among candidates; middles only
     log_p_a: Tensor | None = None  # (B,) log p(xᵃ | xᵃ, xᵇ, α); pairs only
@@ -48,15 +48,15 @@ class LindaOutput:
 
 
 def draw_alpha(random: np.random.Generator, *, mirrored: bool, middle: float = 1.0) -> float:
-    """The ratio of a minibatch: α ~ Beta(middle, middle), weighted by α where the loss is mirrored.
+    """Draw the ratio of a minibatch: α ~ Beta(middle, middle), weighted by α if the loss is mirrored.
 
-    middle = 1 is the paper's U(0, 1), and Beta(2, 1) mirrored; more draws from the middle.
+    middle = 1 is the paper's U(0, 1), and Beta(2, 1) mirrored; larger values draw more from the middle.
     """
     return random.beta(middle + mirrored, middle)
 
 
 def target_shares(alpha: Tensor, *, mirrored: bool) -> tuple[Tensor, Tensor]:
-    """The weights (B,) of the two targets in the loss."""
+    """Return the weights (B,) of the two targets in the loss."""
     if mirrored:
         half = torch.full_like(alpha, 0.5)
         return half, half
@@ -64,7 +64,7 @@ def target_shares(alpha: Tensor, *, mirrored: bool) -> tuple[Tensor, Tensor]:
 
 
 def as_targets(input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-    """Token ids (B, T) with IGNORED in the place of padding."""
+    """Replace padding in token ids (B, T) by IGNORED."""
     return input_ids.masked_fill(attention_mask == 0, IGNORED)
 
 
@@ -78,7 +78,7 @@ class StateNorms:
 
     @classmethod
     def of(cls, states_a: Tensor, mask_a: Tensor, states_b: Tensor, mask_b: Tensor) -> StateNorms:
-        """States (B, L, d) and masks (B, L)."""
+        """Compute the norms of states (B, L, d) with masks (B, L)."""
         return cls(
             states_a.float().square().sum(-1) * mask_a,
             states_b.float().square().sum(-1) * mask_b,
@@ -86,7 +86,7 @@ class StateNorms:
         )
 
     def penalty(self, weight: float) -> Tensor:
-        """The second term of Eq. 6: λ/M ΣΣ‖h‖²."""
+        """Compute the second term of Eq. 6: λ/M ΣΣ‖h‖²."""
         return weight * (self.squared_a.sum(1) + self.squared_b.sum(1)).mean()
 
     @property
@@ -105,14 +105,16 @@ def linda_loss(
     mirrored: bool,
     norm_penalty: float,
 ) -> LindaOutput:
-    """Eq. 6 for B pairs.
+    """Compute Eq. 6 for B pairs.
 
     Args:
-        log_p_a, log_p_b: (B,) the log-likelihood of each target; mirrored, each of a mixture in which it comes first.
-        targets_a, targets_b: (B, T), padded with IGNORED.
+        log_p_a: (B,) the log-likelihood of the first target.
+        log_p_b: (B,) the log-likelihood of the second target; mirrored, in a mixture in which it is the first text.
+        targets_a: (B, T), padded with IGNORED.
+        targets_b: (B, T), padded with IGNORED.
         alpha: (B,) drawn by `draw_alpha` with the same `mirrored`.
-        norms: of the encoder's states.
-        mirrored: which form of Eq. 5.
+        norms: norms of the encoder states.
+        mirrored: whether Eq. 5 has the mirrored form.
         norm_penalty: λ.
     """
     share_a, share_b = target_shares(alpha, mirrored=mirrored)

@@ -1,4 +1,4 @@
-"""Models of `transformers`: what kind of model a folder holds, loading one, and the device to run it on.
+"""Loading `transformers` models, the kind of a model folder, and the device to run on.
 
 Neither `transformers` nor torch is imported before something is loaded.
 """
@@ -28,7 +28,7 @@ CLASSIFIER_FILE = "classifier.json"  # the settings of a saved TextClassifier
 
 
 class ModelKind(Enum):
-    """What a folder, or a file, holds."""
+    """The kind of model in a folder or file."""
 
     LINDA = "LINDA model"
     CLASSIFIER = "TextClassifier"
@@ -37,7 +37,7 @@ class ModelKind(Enum):
 
 
 def kind_of_model(path: str | Path) -> ModelKind | None:
-    """By what is there; None where no model is, as for a name on the hub. Nothing is loaded or checked."""
+    """Return the kind of a model by its files; None if there are none, as for a hub name. Loads nothing."""
     place = checked_path(path)
     if place.is_file():
         return ModelKind.GGUF
@@ -51,7 +51,7 @@ def kind_of_model(path: str | Path) -> ModelKind | None:
 def _model_type(config: Path) -> Any:
     try:
         return read_json_object(config).get("model_type")
-    except LindaError:  # whoever loads it says what is wrong
+    except LindaError:  # reported when it is loaded
         return None
 
 
@@ -66,17 +66,17 @@ def load_pretrained(
     dtype: torch.dtype | None = None,
     gguf_file: str | None = None,
 ) -> tuple[Any, Any]:
-    """A model of `transformers` with its tokenizer.
+    """Load a `transformers` model with its tokenizer.
 
     Args:
-        model_class: the name of one of its Auto classes.
+        model_class: name of an Auto class of `transformers`.
         source: a folder, or a name on the hub.
-        failure: the beginning of the message where that fails: what cannot be loaded, and as what.
-        way_out: the end of that message.
-        extra: the extra of this package that brings what the model may need to be read.
-        quiet: no bar and no warnings while it is loaded; a file or a pipe never gets them.
-        dtype: of the weights; None is that of the file.
-        gguf_file: the name of the .gguf file in the folder, if it is one.
+        failure: beginning of the error message: what cannot be loaded, and as what.
+        way_out: end of the error message.
+        extra: extra of this package with packages that the model may need.
+        quiet: show no progress bar and no warnings; they are never shown if the output is not a terminal.
+        dtype: of the weights; None for that of the file.
+        gguf_file: name of the .gguf file in the folder, if it is one.
 
     Returns:
         The model and its tokenizer.
@@ -93,35 +93,35 @@ def load_pretrained(
     try:
         with quiet_loading() if quiet or not sys.stderr.isatty() else nullcontext():
             if model_class == SEQ2SEQ and not transformers.AutoConfig.from_pretrained(source).is_encoder_decoder:
-                raise LindaError(f"{source} is not an encoder-decoder; LINDA needs one (BART, Marian, T5 …)")
+                raise LindaError(f"{source} is not an encoder-decoder; give one (BART, Marian, T5 …)")
             model = getattr(transformers, model_class).from_pretrained(source, **precision, **settings)
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, **settings)
             _check_loaded(model, tokenizer)
     except LindaError:
         raise
-    except ImportError as error:  # Marian's own tokenizer is SentencePiece's; .gguf files have a reader of their own
-        raise LindaError(f"{failure}: it needs more, pip install 'linda[{extra}]' ({reason(error)})") from error
-    except Exception as error:  # `transformers` and `tokenizers` pass on whatever a damaged file leads to
+    except ImportError as error:  # Marian tokenizers need sentencepiece, .gguf files need gguf
+        raise LindaError(f"{failure}: packages are missing, pip install 'linda[{extra}]' ({reason(error)})") from error
+    except Exception as error:  # `transformers` and `tokenizers` raise various exceptions for damaged files
         raise LindaError(f"{failure} ({reason(error)}){way_out}") from error
     return model, tokenizer
 
 
 def _check_loaded(model: Any, tokenizer: Any) -> None:
-    """What `transformers` loads without a word, and fails on later."""
+    """Check what `transformers` loads without an error, and fails on later."""
     pieces = model.get_input_embeddings().num_embeddings
     largest = max(tokenizer.get_vocab().values(), default=-1)
     if not 0 <= largest < pieces:
-        raise ValueError(f"its tokenizer has ids up to {largest}, the model has {pieces} pieces")
+        raise ValueError(f"its tokenizer has ids up to {largest}, the model has {pieces} tokens")
     window = tokenizer.model_max_length
     if not isinstance(window, int | float) or not window >= 1:
         raise ValueError(f"model_max_length of its tokenizer is {shortened(window)}")
     for name, weight in model.named_parameters():
         if not weight.isfinite().all():
-            raise ValueError(f"{name} holds numbers that are not finite")
+            raise ValueError(f"{name} contains numbers that are not finite")
 
 
 def _check_source(source: str | Path, failure: str) -> None:
-    """What a folder says of its model is checked before `transformers` builds it."""
+    """Check the configuration in a folder before `transformers` builds the model."""
     folder = checked_path(source)
     if not folder.is_dir() or not (folder / CONFIG_FILE).exists():
         return
@@ -135,7 +135,7 @@ def _check_source(source: str | Path, failure: str) -> None:
 
 @contextmanager
 def quiet_loading() -> Iterator[None]:
-    """`transformers` draws a bar, lists the heads it leaves out and recommends packages: no news to anyone here."""
+    """Suppress the progress bar, warnings and recommendations of `transformers` while a model is loaded."""
     from transformers.utils import logging
 
     verbosity, had_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -152,7 +152,7 @@ def quiet_loading() -> Iterator[None]:
 
 
 def find_device(name: str = "auto") -> torch.device:
-    """The device of that name; auto is the GPU where there is one."""
+    """Return the device of that name; auto is the GPU if there is one."""
     import torch
 
     if name == "auto":

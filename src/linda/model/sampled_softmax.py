@@ -1,11 +1,11 @@
-"""The softmax of training over a part of the vocabulary: a third of an update's work, for a model as small as ours.
+"""The softmax over a part of the vocabulary: saves a third of the work of an update with a small model.
 
-log Σ exp over V pieces is estimated from those of the minibatch's own targets, the most frequent ones, all exactly, and
-a few of the R others, drawn afresh for each minibatch, which stand for all of them:
+log Σ exp over V tokens is computed exactly for the targets of the minibatch and the most frequent tokens, and estimated
+for the R others from r that are drawn again for each minibatch:
 
     Z ≈ Σ_{own, frequent} exp(lᵢ) + (R/r) Σ_{r drawn} exp(lᵢ)
 
-The mean of the estimate is Z. A weight of R/r is an addition of log(R/r) to the logit.
+The estimate is unbiased. A weight of R/r means adding log(R/r) to the logit.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-_FREQUENT_SHARE = 2 / 3  # of the pieces that are not the minibatch's own; the others are drawn
+_FREQUENT_SHARE = 2 / 3  # share of frequent tokens among those that are not targets; the others are drawn
 
 
 @dataclass(frozen=True)
 class PieceSample:
-    """n pieces that stand for a whole vocabulary of V."""
+    """n tokens that represent a vocabulary of V tokens."""
 
     pieces: Tensor  # (n,)
-    log_weights: Tensor  # (n,) 0, or log(R/r) for the pieces that were drawn
-    columns: Tensor  # (V,) the place of a piece among the n; −1 where it has none
+    log_weights: Tensor  # (n,) log(R/r) for drawn tokens, else 0
+    columns: Tensor  # (V,) the index of a token among the n, or −1
 
     @classmethod
     def draw(cls, own: Tensor, vocabulary: int, size: int, generator: torch.Generator | None = None) -> PieceSample:
-        """own: the pieces of the targets, in any shape. `size` others at most are added.
+        """Add at most `size` tokens to `own`, the tokens of the targets, in any shape.
 
-        Frequent means a low number, as SentencePiece, BART's dictionary and `linda cut-base` number their pieces.
+        Low ids are frequent tokens, as in SentencePiece, BART's dictionary and `linda cut-base`.
         """
         known = torch.zeros(vocabulary, dtype=torch.bool, device=own.device)
         known[: int(size * _FREQUENT_SHARE)] = True

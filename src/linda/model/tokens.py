@@ -1,4 +1,4 @@
-"""Text becomes token ids and ids become text again: what is needed to use a model, without `transformers`."""
+"""Texts to token ids and back, without importing `transformers`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 class Tokens:
-    """The ids and texts that the model's tokenizer gives in `transformers`, only sooner: that takes seconds to import.
+    """Gives the same ids and texts as the model's tokenizer in `transformers`, which takes seconds to import.
 
-    A tokenizer that `tokenizers` does not know (Marian's own, of SentencePiece) is still asked through `transformers`.
+    A tokenizer that `tokenizers` does not support (Marian's SentencePiece) is still used through `transformers`.
     """
 
     def __init__(self, tokenizer: Any) -> None:
-        """tokenizer: of `tokenizers`, or of `transformers` where it has none of those inside."""
+        """tokenizer: of `tokenizers`, or of `transformers` if it does not wrap one."""
         self._tokenizer = tokenizer
 
     @classmethod
     def from_folder(cls, folder: Path, vocabulary: int | None = None) -> Tokens:
-        """The tokenizer of a model folder. vocabulary: how many pieces its model has."""
+        """Load the tokenizer of a model folder. vocabulary: number of tokens of the model."""
         path = folder / TOKENIZER_FILE
         tokens = cls(_tokenizer(path) if path.is_file() else load_tokenizer(folder))
         if vocabulary is not None:
@@ -38,12 +38,12 @@ class Tokens:
         return tokens
 
     def check_fits(self, vocabulary: int, folder: Path) -> None:
-        """Whether every id that may come out is one of the model's."""
+        """Raise an error if the tokenizer has ids that the model does not have."""
         largest = max(self._tokenizer.get_vocab().values(), default=-1)
         if not 0 <= largest < vocabulary:
             raise LindaError(
-                f"{folder}: the tokenizer has ids up to {largest}, the model has {vocabulary} pieces; "
-                "fetch the model anew"
+                f"{folder}: the tokenizer has ids up to {largest}, the model has {vocabulary} tokens; "
+                "download the model again"
             )
 
     @classmethod
@@ -52,7 +52,7 @@ class Tokens:
 
     @cached_property
     def bytes(self) -> tuple[int, ...]:
-        """The ids of the 256 bytes, of a vocabulary that writes rare characters so; none of any other."""
+        """The ids of the 256 byte tokens, if the vocabulary has byte fallback; else none."""
         tokenizer = self._tokenizer
         if not isinstance(tokenizer, Tokenizer):
             return ()
@@ -60,10 +60,9 @@ class Tokens:
         return tuple(number for number in found if number is not None)
 
     def ids(self, text: str, masked: bool = False) -> tuple[int, ...]:
-        """All token ids of a text, however many, end marker included.
+        """Return all token ids of a text, end marker included, without truncation.
 
-        Only a text that we masked ourselves may hold the mask token; in anybody else's a special token is plain
-        characters.
+        The mask token is recognized only with `masked`; otherwise special tokens are plain characters.
         """
         tokenizer = self._tokenizer
         if not isinstance(tokenizer, Tokenizer):
@@ -71,29 +70,28 @@ class Tokens:
         return tuple(self._encoded(text, masked).ids)
 
     def _encoded(self, text: str, masked: bool) -> Encoding:
-        # Said at every call: the file may say otherwise, and so may the model that shares this tokenizer.
+        # Set at every call, because the file and a model that shares this tokenizer may set it differently.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = not masked
         try:
             return self._tokenizer.encode(text)
-        except Exception as error:  # of a vocabulary that lacks even the piece for what is unknown
+        except Exception as error:  # the vocabulary lacks a token for unknown characters
             raise LindaError(f"the model's tokenizer cannot read {shortened(text)} ({reason(error)})") from error
 
     @cached_property
     def end(self) -> int:
-        """The id of the end marker."""
         return self.ids("")[-1]
 
     def by_chunk(self, text: str, ends: Sequence[int]) -> list[list[int]]:
-        """The token ids of a text, chunk by chunk, without markers.
+        """Return the token ids of a text by chunk, without special tokens.
 
         Args:
             text: any text.
-            ends: where its chunks end, in characters; white space belongs to the chunk after it.
+            ends: the end of each chunk, in characters; white space belongs to the following chunk.
 
         Returns:
-            One list per chunk: together, the ids of the text.
+            One list per chunk; concatenated, they are the ids of the text.
         """
         tokenizer = self._tokenizer
         chunks: list[list[int]] = [[] for _ in ends]
@@ -110,7 +108,7 @@ class Tokens:
         return chunks
 
     def texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """The texts of ids, special tokens left out."""
+        """Decode ids to texts, without special tokens."""
         tokenizer = self._tokenizer
         if not isinstance(tokenizer, Tokenizer):
             return tokenizer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
@@ -120,5 +118,5 @@ class Tokens:
 def _tokenizer(path: Path) -> Tokenizer:
     try:
         return Tokenizer.from_file(str(path))
-    except Exception as error:  # `tokenizers` has no exception of its own for a damaged file
-        raise LindaError(f"{path}: the tokenizer cannot be loaded ({reason(error)}); fetch it anew") from error
+    except Exception as error:  # `tokenizers` raises a plain Exception for a damaged file
+        raise LindaError(f"{path}: the tokenizer cannot be loaded ({reason(error)}); download it again") from error

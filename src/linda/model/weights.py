@@ -1,8 +1,8 @@
-"""Weights on disk: safetensors with 8, 16 or 32 bits a weight, and nothing in it that can be had without it.
+"""Weights on disk: safetensors with 8, 16 or 32 bits per weight, without anything that can be computed.
 
-In 8 bits a matrix W (rows × columns) is stored as whole numbers Q from −127 to 127 with one scale per row:
-W ≈ diag(s)·Q, so that no weight is off by more than half its row's scale. A row is an output channel of a
-linear layer, or the embedding of one piece. Vectors, which are few, and matrices of a few rows take 16 bits.
+With 8 bits, a matrix W (rows × columns) is stored as integers Q from −127 to 127 with one scale per row: W ≈ diag(s)·Q,
+so that the error of a weight is at most half the scale of its row. A row is an output channel of a linear layer, or the
+embedding of a token. Vectors, which are few, and matrices with few rows are stored with 16 bits.
 """
 
 import json
@@ -20,17 +20,17 @@ from linda.errors import LindaError, checked_integer, reason
 from linda.files.paths import check_regular_file
 from linda.files.textio import atomic_path
 
-_METADATA = "linda"  # key of the file's metadata
-_SCALE = ":scales"  # suffix of a quantized matrix's scales; no name of a weight holds a colon
+_METADATA = "linda"  # key in the metadata of the file
+_SCALE = ":scales"  # suffix for the scales of a quantized matrix; names of weights contain no colon
 _LARGEST = 127
-_FEW_ROWS = 8  # which would save nothing in 8 bits: a bias per piece, the weights of `attention_mixing`
-_LARGEST_TABLE = 2**26  # numbers of positions: 65,536 of 1,024
+_FEW_ROWS = 8  # not worth quantizing: a bias per token, the weights of `attention_mixing`
+_LARGEST_TABLE = 2**26  # size of the table of positions: 65,536 × 1,024
 
 
 def save_weights(state: dict[str, Tensor], path: Path, bits: int) -> None:
-    """Writes a state dict. Of tensors that share their memory one is stored; tables of sinusoids are not."""
+    """Write a state dict. Tensors that share memory are stored once; tables of sinusoids are not stored."""
     if bits not in (8, 16, 32):
-        raise LindaError(f"weights are stored in 8, 16 or 32 bits, not {bits}")
+        raise LindaError(f"bits={bits} is not valid; weights are stored in 8, 16 or 32 bits")
     stored: dict[str, Tensor] = {}
     shared: dict[str, str] = {}
     sinusoids: dict[str, list[int]] = {}
@@ -47,13 +47,13 @@ def save_weights(state: dict[str, Tensor], path: Path, bits: int) -> None:
     with atomic_path(path) as part:
         try:
             save_file(stored, part, metadata={"format": "pt", _METADATA: json.dumps(content)})
-            part.chmod(0o644)  # safetensors keeps its files to their owner; a model is installed for everybody
+            part.chmod(0o644)  # safetensors makes files private, but a model may be installed for all users
         except OSError as error:
             raise LindaError(f"cannot write {path}: {error}") from error
 
 
 def load_weights(path: Path, prefix: str = "") -> dict[str, Tensor]:
-    """The state dict that `save_weights` was given, every weight in 32 bits; of it what begins with `prefix`."""
+    """Load the weights whose names begin with `prefix`, in 32 bits."""
     with _damage(path):
         with safe_open(path, framework="pt") as file:
             content = json.loads((file.metadata() or {})[_METADATA])
@@ -65,7 +65,7 @@ def load_weights(path: Path, prefix: str = "") -> dict[str, Tensor]:
 
 
 def stored_shapes(path: Path) -> dict[str, list[int]]:
-    """The shape of every weight, by its name. No weight is read."""
+    """Return the shape of every weight by name, without reading the weights."""
     with _damage(path), safe_open(path, framework="pt") as file:
         content = json.loads((file.metadata() or {})[_METADATA])
         names = [name for name in file.keys() if not name.endswith(_SCALE)]  # noqa: SIM118 (no dict, no iteration)
@@ -79,16 +79,18 @@ def stored_shapes(path: Path) -> dict[str, list[int]]:
 
 @contextmanager
 def _damage(path: Path) -> Iterator[None]:
-    """Whatever a file of weights can have wrong is an error that names it."""
+    """Convert all errors of a weights file to errors that name it."""
     check_regular_file(path)
     try:
         yield
     except LindaError as error:
         raise LindaError(f"{path}: {error}") from error
     except (SafetensorError, OSError) as error:
-        raise LindaError(f"{path} is damaged, or no safetensors file ({reason(error)}); fetch it anew") from error
+        raise LindaError(
+            f"{path} is damaged, or not a safetensors file ({reason(error)}); download it again"
+        ) from error
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, RuntimeError, RecursionError) as error:
-        raise LindaError(f"{path} holds no weights that LINDA has written; fetch it anew") from error
+        raise LindaError(f"{path} does not contain weights written by LINDA; download it again") from error
 
 
 def _packed(name: str, tensor: Tensor, bits: int) -> dict[str, Tensor]:
@@ -98,7 +100,7 @@ def _packed(name: str, tensor: Tensor, bits: int) -> dict[str, Tensor]:
         return {name: _half(name, tensor.contiguous())}
     rows = tensor.float()
     scale = _half(name, rows.abs().amax(dim=1) / _LARGEST)  # (rows,)
-    # The rounded scale divides, so that the rounding costs no accuracy. It is 0 for a row of zeros.
+    # Divide by the rounded scale, so that its rounding causes no error. It is 0 for a row of zeros.
     divisor = scale.float().masked_fill(scale == 0, 1.0)
     numbers = (rows / divisor[:, None]).round_().clamp_(-_LARGEST, _LARGEST).to(torch.int8)
     return {name: numbers, name + _SCALE: scale}
@@ -107,7 +109,9 @@ def _packed(name: str, tensor: Tensor, bits: int) -> dict[str, Tensor]:
 def _half(name: str, tensor: Tensor) -> Tensor:
     half = tensor.half()
     if not half.isfinite().all():
-        raise LindaError(f"{name} holds numbers that 16 bits cannot hold: the training has diverged, or store 32 bits")
+        raise LindaError(
+            f"{name} contains numbers that 16 bits cannot represent; the training diverged, or save with 32"
+        )
     return half
 
 
@@ -125,31 +129,31 @@ def _unpacked(name: str, stored: dict[str, Tensor]) -> Tensor:
 
 def _finite(name: str, tensor: Tensor) -> Tensor:
     if not tensor.isfinite().all():
-        raise LindaError(f"{name} holds numbers that are not finite: the file is damaged, or its training diverged")
+        raise LindaError(f"{name} contains numbers that are not finite: the file is damaged, or its training diverged")
     return tensor
 
 
 def _memory(tensor: Tensor) -> tuple[Any, ...]:
-    """Equal for tensors that are the same numbers in the same place."""
+    """Return a key that is equal for tensors that share the same memory."""
     if tensor.numel() == 0:
         return (id(tensor),)
     return tensor.device, tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride()
 
 
 def _is_sinusoidal(tensor: Tensor) -> bool:
-    """Is it the table of positions that Marian computes, and never trains?"""
+    """Whether this is Marian's table of positions, which is computed and not trained."""
     if tensor.ndim != 2 or tensor.shape[1] % 2 or not tensor.is_floating_point():
         return False
     positions, width = tensor.shape
-    # The first row alone tells it from any other matrix, and spares the sines of a whole embedding.
+    # The first row is sufficient to recognize it, and avoids computing the whole table.
     return all(
         torch.allclose(tensor[:count].float().cpu(), _sinusoids(count, width), atol=1e-6) for count in (1, positions)
     )
 
 
 def _sinusoids(positions: int, width: int) -> Tensor:
-    """Sines in the left half of each row, cosines in the right. (positions, width)"""
-    if not 0 < positions * width <= _LARGEST_TABLE:  # a few bytes of a file must not ask for all the memory
+    """Return the table (positions, width): sines in the left half of each row, cosines in the right."""
+    if not 0 < positions * width <= _LARGEST_TABLE:  # a small file must not allocate all memory
         raise ValueError(f"a table of {positions} by {width}")
     rates = 10_000.0 ** (torch.arange(0, width, 2, dtype=torch.float64) / width)
     angles = torch.arange(positions, dtype=torch.float64)[:, None] / rates

@@ -1,12 +1,12 @@
-"""Sentences in, a model out.
+"""Training: sentences in, a model out.
 
-base        a translation model cut to a small English one, to start from
-settings    all that decides what a run computes, and the presets
-corpus      sentences become masked, paired minibatches
-middle_batches  middles (`linda middles make`) become minibatches
-loop        the updates
+base        cuts a translation model to a small English base model
+settings    the settings of a run, and presets
+corpus      sentences to masked, paired minibatches
+middle_batches  middles (`linda middles make`) to minibatches
+loop        the training loop
 stopping    Ctrl-C and termination
-validation  does the model interpolate, on text it has not seen?
+validation  measures of interpolation on held-out text
 runstate    settings, log and checkpoints on disk
 """
 

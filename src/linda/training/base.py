@@ -1,8 +1,8 @@
 """Cut a Marian translation model to a small English encoder-decoder: the base that `linda train` starts from.
 
-A model that translates *into* English, fed with English, nearly copies it. That is most of what LINDA needs,
-so the encoder stays whole; the pieces of the other language and some decoder layers (decoding is where the
-time goes) are cut away. The tokenizer becomes one `tokenizer.json` in which nothing is ever unknown.
+A model that translates *into* English, given English, nearly copies it. That is most of what LINDA needs, so the
+encoder stays unchanged; the tokens of the other language and some decoder layers (which dominate the decoding time)
+are removed. The tokenizer becomes one `tokenizer.json` in which no text is unknown.
 """
 
 import itertools
@@ -26,8 +26,8 @@ EOS, UNK, PAD, MASK = "</s>", "<unk>", "<pad>", "<mask>"
 SPECIALS = (EOS, UNK, PAD, MASK)
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
-# Translation corpora were normalized before Marian saw them: these have no piece, though real text is full of
-# them. Each becomes a piece of its own that starts from the embedding of its plain form.
+# Translation corpora were normalized before Marian was trained on them: these characters have no token, but are common
+# in real text. Each becomes a token that starts with the embedding of its plain form.
 LOOKALIKES = {"’": "'", "“": '"', "”": '"', "…": "...", "\u00a0": " "}
 
 _NEVER_WRITTEN = -100.0  # added to a logit
@@ -38,7 +38,7 @@ _TIED = (_SHARED, _LOGITS_BIAS, "lm_head.weight")
 
 _KIND = "base that may be replaced"
 
-Pieces = dict[str, float]  # piece, its word boundary written as a space → log-probability
+Pieces = dict[str, float]  # token, with its word boundary as a space → log-probability
 
 
 def cut_base(
@@ -51,16 +51,25 @@ def cut_base(
     lines: int = 200_000,
     seed: int = 0,
 ) -> None:
-    """Write to `output` a transformers folder with the `pieces` pieces that the corpus uses most.
+    """Write a `transformers` folder of the small model, with the `pieces` tokens that the corpus uses most.
 
-    `pieces` counts the whole vocabulary, special tokens and bytes included. Of each corpus file the first
-    `lines` sentences are counted. `seed` sets the embeddings that the Marian model does not have.
+    Args:
+        marian: folder of the Marian model.
+        corpus: files of sentences.
+        output: the folder to write.
+        pieces: size of the vocabulary, special tokens and bytes included.
+        decoder_layers: the decoder layers to keep.
+        lines: number of sentences of each corpus file that are counted.
+        seed: of the embeddings that the Marian model does not have.
+
+    Example:
+        >>> cut_base(Path("opus-mt-fr-en"), [Path("sentences.txt.xz")], Path("base"), pieces=16_000)
     """
     for name in ("config.json", "vocab.json", "target.spm", "pytorch_model.bin"):
         if not (checked_path(marian) / name).is_file():
-            raise LindaError(f"{marian} has no {name}: give the folder of a Marian model that writes English")
+            raise LindaError(f"{marian} has no {name}: give the folder of a Marian model that translates into English")
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise LindaError(f"{output} exists already: remove it, or give another --output")
+        raise LindaError(f"{output} already exists: remove it, or give another --output")
     check_replaceable(output, _KIND, lambda folder: False)
     checked_integer(lines, "lines", 1, 10**9)
     checked_integer(seed, "seed", 0, MOST_SEED)
@@ -69,37 +78,39 @@ def cut_base(
     _check_layers(decoder_layers, settings, marian)
     rows = _read_vocabulary(marian / "vocab.json", settings["vocab_size"])
     available = _available_pieces(marian / "target.spm", rows)
-    room = pieces - len(SPECIALS) - len(BYTES)
-    if not 0 < room <= len(available):
+    count = pieces - len(SPECIALS) - len(BYTES)
+    if not 0 < count <= len(available):
         least = len(SPECIALS) + len(BYTES) + 1
         raise LindaError(f"--pieces {pieces}: {marian} offers from {least} to {least - 1 + len(available)} pieces")
 
     for path in corpus:
         if next(read_sentences(str(path)), None) is None:
-            raise LindaError(f"{path} holds no sentence; give a file with one on each line")
+            raise LindaError(f"{path} contains no sentence; give a file with one sentence per line")
     sentences = (itertools.islice(read_sentences(str(path)), lines) for path in corpus)
-    kept = most_used(available, itertools.chain.from_iterable(sentences), room)
+    kept = most_used(available, itertools.chain.from_iterable(sentences), count)
     weights = _read_weights(marian / "pytorch_model.bin")
     check_fits_files(settings, marian)
     try:
         state = _cut_weights(weights, [rows[piece] for piece in (EOS, UNK, PAD, *kept)], decoder_layers, seed)
     except (IndexError, KeyError, RuntimeError, AttributeError) as error:
-        raise LindaError(f"{marian}: weights and vocabulary do not fit ({reason(error)}); fetch it anew") from error
+        raise LindaError(
+            f"{marian}: weights and vocabulary do not match ({reason(error)}); download it again"
+        ) from error
     _save(build_tokenizer(kept), _cut_settings(settings, pieces, len(decoder_layers)), state, marian, output)
 
 
 def build_tokenizer(pieces: Mapping[str, float]) -> Tokenizer:
-    """A Unigram tokenizer over `pieces` that gives back every text unchanged.
+    """Create a lossless Unigram tokenizer over `pieces`.
 
-    Nothing is normalized but for one space put in front, which decoding takes away again. A word boundary is
-    a plain space inside the piece (" the"), so that no character is reserved for it; a character without a
-    piece is written as its UTF-8 bytes. Ids: special tokens, 256 bytes, then the pieces in order.
+    Nothing is normalized, except that a space is prepended, which decoding removes. A word boundary is a plain space
+    inside the token (" the"), so that no character is reserved for it. A character without a token is encoded as its
+    UTF-8 bytes. Ids: special tokens, 256 bytes, then the pieces in order.
     """
     rarest = min(pieces.values())
     vocabulary = [(token, rarest) for token in (*SPECIALS, *BYTES)] + list(pieces.items())
     tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=SPECIALS.index(UNK), byte_fallback=True))
     tokenizer.normalizer = normalizers.Prepend(" ")
-    # A "<" ends its word, so that a typed "<0x41>" or "</s>" is never taken for the byte or the special token.
+    # A "<" ends its word, so that "<0x41>" or "</s>" in a text is never read as the byte or the special token.
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(" ", "merged_with_next"), pre_tokenizers.Split("<", "merged_with_previous")]
     )
@@ -110,20 +121,20 @@ def build_tokenizer(pieces: Mapping[str, float]) -> Tokenizer:
         [decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(content=" ", left=1, right=0)]
     )
     for token in SPECIALS:
-        # The mask stands for a whole word: it takes the spaces around it, and the next word brings its own.
+        # The mask stands for a whole word: it includes the spaces around it, and the next word has its own.
         is_word = token == MASK
         tokenizer.add_special_tokens([AddedToken(token, lstrip=is_word, rstrip=is_word, normalized=False)])
     return tokenizer
 
 
-def most_used(available: Mapping[str, float], sentences: Iterable[str], room: int) -> Pieces:
-    """The `room` pieces that the sentences use most, after those that any text may need: ASCII and look-alikes.
+def most_used(available: Mapping[str, float], sentences: Iterable[str], count: int) -> Pieces:
+    """Return the `count` tokens that the sentences use most, after those that any text may need (ASCII, look-alikes).
 
-    A single character counts wherever it stands in the text: it is what is left of a longer piece that is
-    cut. One sentence in four is counted in lower case, because much classification data is so throughout.
+    A single character is counted wherever it occurs, because longer tokens may be removed. One sentence in four is
+    counted in lower case, because much classification data is lower case throughout.
     """
     tokenizer = build_tokenizer(available)
-    tokenizer.encode_special_tokens = True  # a corpus has no special tokens, whatever it looks like
+    tokenizer.encode_special_tokens = True  # a corpus contains no special tokens
     names = {number: piece for piece, number in tokenizer.get_vocab().items()}
     cased = (text.lower() if number % 4 == 0 else text for number, text in enumerate(sentences))
     counts: Counter[str] = Counter()
@@ -136,11 +147,11 @@ def most_used(available: Mapping[str, float], sentences: Iterable[str], room: in
         is_needed = (len(piece) == 1 and piece.isascii()) or piece.lstrip(" ") in LOOKALIKES
         return not is_needed, -counts[piece], -available[piece], piece
 
-    return {piece: available[piece] for piece in sorted(available, key=rank)[:room]}
+    return {piece: available[piece] for piece in sorted(available, key=rank)[:count]}
 
 
 def _available_pieces(path: Path, rows: dict[str, int]) -> Pieces:
-    """The SentencePiece model's pieces that have a row, and the look-alikes, whose rows are added to `rows`."""
+    """Return the SentencePiece tokens that have a row, and the look-alikes, whose rows are added to `rows`."""
     try:
         from sentencepiece import SentencePieceProcessor
     except ImportError as error:
@@ -148,7 +159,7 @@ def _available_pieces(path: Path, rows: dict[str, int]) -> Pieces:
     try:
         model = SentencePieceProcessor(model_file=str(path))
     except (OSError, RuntimeError, ValueError) as error:
-        raise LindaError(f"{path} is not a SentencePiece model; fetch it anew") from error
+        raise LindaError(f"{path} is not a SentencePiece model; download it again") from error
     normal = [i for i in range(len(model)) if not (model.is_control(i) or model.is_unknown(i))]
     scores = {model.id_to_piece(i).replace("▁", " "): model.get_score(i) for i in normal}
     available = {piece: score for piece, score in scores.items() if piece in rows}
@@ -162,15 +173,15 @@ def _available_pieces(path: Path, rows: dict[str, int]) -> Pieces:
 def _cut_weights(
     weights: Mapping[str, Tensor], rows: Sequence[int], decoder_layers: Sequence[int], seed: int
 ) -> dict[str, Tensor]:
-    """The small model's state. `rows`: where the joint table keeps </s>, <unk>, <pad> and the kept pieces."""
+    """Return the weights of the small model. `rows`: of </s>, <unk>, <pad> and the kept tokens in the joint table."""
     table, bias = weights[_SHARED][rows].float(), weights[_LOGITS_BIAS][:, rows].float()  # (V, d), (1, V)
-    # The mask and the bytes have no row. They start near the average piece, as unlikely as the rarest.
+    # The mask and the bytes have no row. They start near the average token, as unlikely as the rarest.
     count, width = 1 + len(BYTES), table.shape[1]
     noise = torch.randn(count, width, generator=torch.Generator().manual_seed(seed))
     unseen = table.mean(dim=0) + 0.1 * table.std(dim=0) * noise
     table = torch.cat([table[:3], unseen, table[3:]])
     bias = torch.cat([bias[:, :3], bias.min().expand(1, count), bias[:, 3:]], dim=1)
-    # The unknown, padding and the mask are read, never written: no decoder has to forbid them.
+    # <unk>, <pad> and the mask are never generated, so that no decoder has to suppress them.
     bias[:, [SPECIALS.index(token) for token in (UNK, PAD, MASK)]] = _NEVER_WRITTEN
 
     state = {_SHARED: table, _LOGITS_BIAS: bias}
@@ -188,7 +199,7 @@ def _cut_weights(
 
 
 def _cut_settings(settings: Mapping[str, Any], pieces: int, decoder_layers: int) -> dict[str, Any]:
-    """Marian's configuration for the small model, without the generation settings of old configurations."""
+    """Return Marian's configuration for the small model, without generation settings."""
     old = {"_name_or_path", "bad_words_ids", "max_length", "num_beams", "num_hidden_layers"}
     return {name: value for name, value in settings.items() if name not in old} | {
         "vocab_size": pieces,
@@ -208,15 +219,15 @@ def _save(tokenizer: Tokenizer, settings: dict[str, Any], state: dict[str, Tenso
     try:
         config = MarianConfig.from_dict(settings)
         model = MarianMTModel(config)
-    except Exception as error:  # wrong values fail wherever they are first used
-        raise LindaError(f"{marian / 'config.json'} describes no Marian model ({reason(error)})") from error
+    except Exception as error:  # wrong values raise various exceptions
+        raise LindaError(f"{marian / 'config.json'} does not describe a Marian model ({reason(error)})") from error
     try:
         missing, unexpected = model.load_state_dict(state, strict=False)
     except RuntimeError as error:
-        raise LindaError(f"{marian}: weights do not fit config.json: {str(error).splitlines()[-1]}") from error
+        raise LindaError(f"{marian}: weights do not match config.json: {str(error).splitlines()[-1]}") from error
     computed = ("embed_positions.weight", "embed_tokens.weight", "lm_head.weight")
     if lost := [*unexpected, *(name for name in missing if not name.endswith(computed))]:
-        raise LindaError(f"{marian}: weights do not fit config.json: {lost[0]}")
+        raise LindaError(f"{marian}: weights do not match config.json: {lost[0]}")
 
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -242,7 +253,7 @@ def _check_layers(layers: Sequence[int], settings: Mapping[str, Any], marian: Pa
 
 
 def _read_vocabulary(path: Path, size: int) -> dict[str, int]:
-    """The row of each piece, its word boundary written as a space."""
+    """Return the row of each token, with its word boundary as a space."""
     rows = read_json_object(path)
     for piece, row in rows.items():
         if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < size:
@@ -258,10 +269,12 @@ def _read_vocabulary(path: Path, size: int) -> dict[str, int]:
 def _read_weights(path: Path) -> dict[str, Tensor]:
     try:
         weights: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # a damaged pickle fails in any way that Python knows
-        raise LindaError(f"{path} is damaged, or holds more than weights ({reason(error)}); fetch it anew") from error
+    except Exception as error:  # a damaged pickle can raise any exception
+        raise LindaError(
+            f"{path} is damaged, or contains more than weights ({reason(error)}); download it again"
+        ) from error
     if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
-        raise LindaError(f"{path} holds more than weights; fetch it anew")
+        raise LindaError(f"{path} contains more than weights; download it again")
     if _SHARED not in weights or _LOGITS_BIAS not in weights:
         raise LindaError(f"{path} has no {_SHARED}: only models with one joint vocabulary can be cut")
     return weights

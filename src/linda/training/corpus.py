@@ -1,7 +1,7 @@
-"""Sentences in; masked, paired, length-bucketed minibatches out.
+"""Sentences to masked, paired, length-bucketed minibatches.
 
-Everything is a function of (seed, epoch, window, step, rank): a run that is resumed, or split over several processes,
-sees what an uninterrupted one sees, and nobody's global random state is touched.
+Everything is a function of (seed, epoch, window, step, rank): a resumed run, or one on several processes, sees the same
+data as an uninterrupted one, and the global random state is not used.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ def random_stream(purpose: str, *key: int) -> Rng:
 
 @dataclass
 class Corpus:
-    """Plain sentences: `main` files are read one after the other; each of `mixed_in` gives a share of all sentences.
+    """Plain sentences: `main` files are read in sequence; each of `mixed_in` provides a share of all sentences.
 
-    A file is .txt (one sentence a line; a label and a tab may stand before it) or .jsonl (field `text`), plain, .gz
-    or .xz; `hub:NAME` is a data set of `datasets`, its split `train`, read as a stream.
+    A file is .txt (one sentence per line, optionally after a label and a tab) or .jsonl (field `text`), plain, .gz or
+    .xz; `hub:NAME` is the split `train` of a data set on the Hugging Face hub, read as a stream.
     """
 
     main: list[str]
     mixed_in: dict[str, float] = field(default_factory=dict)
-    held_out: int = 0  # sentences at the head of the main files that training never sees
+    held_out: int = 0  # sentences at the beginning of the main files that are not trained on
 
     @classmethod
     def parse(cls, sources: Iterable[str]) -> Corpus:
-        """`FILE` is a main source; `FILE=0.25` is mixed in, a quarter of all sentences coming from it."""
+        """Parse sources: `FILE` is a main source; `FILE=0.25` is mixed in and provides a quarter of all sentences."""
         corpus = cls([])
         for source in sources:
             name, share = name_and_share(source)
             if share is None:
                 corpus.main.append(name)
             elif name in corpus.mixed_in:
-                raise LindaError(f"corpus {source!r}: {name!r} has a share already; give each file once")
+                raise LindaError(f"corpus {source!r}: {name!r} already has a share; give each file once")
             else:
                 corpus.mixed_in[name] = share
         if not corpus.main:
@@ -69,13 +69,13 @@ class Corpus:
         return corpus
 
     def check_readable(self) -> None:
-        """Every source has a sentence: a wrong name is told before the work begins, not at the end of an epoch."""
+        """Raise an error if a source has no sentences, before training and not at the end of an epoch."""
         for name in (*self.main, *self.mixed_in):
             if next(read_sentences(name), None) is None:
-                raise LindaError(f"{name} holds no sentence; give a file with one on each line")
+                raise LindaError(f"{name} contains no sentence; give a file with one sentence per line")
 
     def hold_out(self, count: int) -> list[str]:
-        """Takes the first sentences of the main files away from training."""
+        """Exclude the first sentences of the main files from training, and return them."""
         self.held_out = count
         return list(itertools.islice(self._main_sentences(), count))
 
@@ -83,9 +83,9 @@ class Corpus:
         return itertools.chain.from_iterable(map(read_sentences, self.main))
 
     def epochs(self, seed: int) -> Iterator[Iterator[str]]:
-        """Epochs without end: in each, every sentence of the main files once, those of the others strewn among them.
+        """Yield epochs without end: each has every sentence of the main files once, with others spread among them.
 
-        Each epoch goes on with the other files where the one before it stopped, so that all of them is read.
+        Each epoch continues the other files where the previous one stopped, so that all of them is read.
         """
         others = [_endless(name) for name in self.mixed_in]
         for epoch in itertools.count():
@@ -106,7 +106,7 @@ class Corpus:
 
 
 def name_and_share(source: str) -> tuple[str, float | None]:
-    """`FILE=0.25` is a file and its share; a file whose own name has an equals sign (`lang=en.txt`) has none."""
+    """Split `FILE=0.25` into file and share; a file name with an equals sign (`lang=en.txt`) has no share."""
     name, equals, share = source.rpartition("=")
     try:
         return (name, float(share)) if equals and name else (source, None)
@@ -115,7 +115,7 @@ def name_and_share(source: str) -> tuple[str, float | None]:
 
 
 def read_sentences(name: str) -> Iterator[str]:
-    """The sentences of a file or (`hub:NAME`) of a data set on the hub, one after the other."""
+    """Yield the sentences of a file or (`hub:NAME`) of a data set on the hub."""
     if name.startswith("hub:"):
         yield from _hub_sentences(name.removeprefix("hub:"))
         return
@@ -147,7 +147,7 @@ def _hub_sentences(name: str) -> Iterator[str]:
 
     try:
         rows = load_dataset(name, split="train", streaming=True)
-    except Exception as error:  # the hub, the network and the data set's files each fail in their own way
+    except Exception as error:  # the hub, the network and the files raise various exceptions
         raise LindaError(f"the data set {name!r} cannot be read ({reason(error)}); give a file") from error
     for row in rows:
         if text := str(row.get("text", "")).strip():
@@ -160,18 +160,18 @@ def _endless(name: str) -> Iterator[str]:
         for sentence in read_sentences(name):
             yield sentence
         if sentence is None:
-            raise LindaError(f"{name} holds no sentence")
+            raise LindaError(f"{name} contains no sentence")
 
 
-# ---------------------------------------------------------------- what is done to a sentence
+# ---------------------------------------------------------------- transformations of sentences
 
 
 def mask_words(text: str, probability: float, mask_token: str, rng: Rng) -> str:
-    """§3.3: each whitespace word becomes the mask token with the given probability, independently.
+    """§3.3: replace each whitespace-separated word by the mask token with the given probability, independently.
 
-    What stands between words stays as it is.
+    White space between words is kept.
     """
-    parts = re.split(r"(\s+)", text)  # words and gaps in turn; a gap at an end leaves an empty word there
+    parts = re.split(r"(\s+)", text)  # words alternating with gaps; a gap at an end leaves an empty word there
     words = [place for place in range(0, len(parts), 2) if parts[place]]
     for place, is_masked in zip(words, rng.random(len(words)) < probability, strict=True):
         if is_masked:
@@ -187,16 +187,16 @@ _RARE_BLOCKS = (
 
 
 def restyle(text: str, rng: Rng) -> str:
-    """The sentence as people who are not Wikipedia would write it.
+    """Vary the style of a sentence.
 
-    A model that has only seen whole, capitalised sentences with a full stop repeats itself where one is missing.
+    A model trained only on complete, capitalized sentences with a full stop repeats itself when one is missing.
     """
     style = rng.integers(6)
     if style == 0:
         return text.rstrip(".!? ") or text
     if style == 1:
         return text.lower()
-    if style == 2:  # SST-2's tokens: lower case, punctuation set apart, "could n't"
+    if style == 2:  # tokenized as SST-2: lower case, spaces around punctuation, "could n't"
         return _tokens_apart(text.lower())
     if style == 3:  # a phrase out of the sentence
         words = text.split()
@@ -210,7 +210,7 @@ def restyle(text: str, rng: Rng) -> str:
 
 
 def _with_rare_characters(text: str, rng: Rng) -> str:
-    """Curly quotes, and a word or two in characters that have no piece of their own and go byte by byte."""
+    """Add curly quotes, and one or two words in characters without a token, which are encoded as bytes."""
     words = text.replace("'", "’").split()
     for _ in range(int(rng.integers(1, 3))):
         first, last = _RARE_BLOCKS[rng.integers(len(_RARE_BLOCKS))]
@@ -245,7 +245,7 @@ class PairBatch:
         return int(self.mask_a.sum() + self.mask_b.sum())
 
     def to(self, device: torch.device) -> dict[str, Tensor]:
-        """The arguments of `LindaModel.forward`."""
+        """Return the arguments of `LindaModel.forward`."""
         return {name: tensor.to(device) for name, tensor in vars(self).items()}
 
 
@@ -260,12 +260,12 @@ class Row:
 
 @dataclass
 class PairSampler:
-    """Cuts a stream of sentences into minibatches of pairs that need no padding.
+    """Splits a stream of sentences into minibatches of pairs that need no padding.
 
-    A window of sentences is sorted by length and cut into groups of M rows of (almost always) equal length. Two
-    groups drawn at random make a minibatch, one of first texts and one of second ones: both sides are dense, and with
-    the one ratio of a minibatch (§4) so is the mixture. A corpus that fits the window is held in memory; a larger one
-    is read as a stream, window by window.
+    A window of sentences is sorted by length and split into groups of M rows of (almost always) equal length. Two
+    random groups are a minibatch, one of first texts and one of second texts: both are dense, and with the single ratio
+    of a minibatch (§4) so is the mixture. A corpus that fits into a window is kept in memory; a larger one is streamed
+    window by window.
     """
 
     corpus: Corpus
@@ -276,14 +276,14 @@ class PairSampler:
     pairs: int  # M
     seed: int = 0
     restyled: float = 0.0  # share of sentences in another style
-    middle: float = 1.0  # as of `draw_alpha`
+    middle: float = 1.0  # as in `draw_alpha`
     mirrored: bool = False
     window: int = 2**16
     rank: int = 0
     ranks: int = 1
 
     def batches(self, first_step: int = 0) -> Iterator[tuple[int, PairBatch]]:
-        """(step, minibatch) without end, beginning at any step without making those before it."""
+        """Yield (step, minibatch) without end, from any step on, without computing those before it."""
         step = 0
         for epoch, sentences in enumerate(self.corpus.epochs(self.seed)):
             start_of_epoch = step
@@ -311,7 +311,7 @@ class PairSampler:
         return sentences // size if size else 0
 
     def _pair_groups(self, window: list[str], epoch: int, number: int) -> Iterator[tuple[list[Row], list[Row]]]:
-        """This rank's minibatches of one window, each a group of first texts and a group of second ones."""
+        """Yield this rank's minibatches of one window, each a group of first texts and a group of second texts."""
         rng = random_stream("window", self.seed, epoch, number)
         size = self._group_size(len(window))
         steps = self._group_count(len(window)) // 2 // self.ranks
@@ -320,7 +320,7 @@ class PairSampler:
         rows.sort(key=lambda row: (len(row.input_ids), len(row.target_ids)))
         groups = [rows[i : i + size] for i in range(0, len(rows), size)]
         order = rng.permutation(len(groups)).reshape(-1, 2)
-        shuffles = [rng.permutation(size) for _ in order]  # drawn for all ranks alike
+        shuffles = [rng.permutation(size) for _ in order]  # the same for all ranks
         for (first, second), shuffle in list(zip(order, shuffles, strict=True))[self.rank :: self.ranks]:
             group_b = [groups[second][i] for i in shuffle]
             yield groups[first], _parted(groups[first], group_b)
@@ -339,7 +339,7 @@ class PairSampler:
 
 
 def _parted(group_a: list[Row], group_b: list[Row]) -> list[Row]:
-    """`group_b` turned until no text meets itself, if it can be: a corpus may hold a sentence twice."""
+    """Rotate `group_b` until no text is paired with itself, if possible: a corpus may contain duplicates."""
     for turn in range(len(group_b)):
         turned = group_b[turn:] + group_b[:turn]
         if all(a.text != b.text for a, b in zip(group_a, turned, strict=True)):
@@ -348,7 +348,7 @@ def _parted(group_a: list[Row], group_b: list[Row]) -> list[Row]:
 
 
 def collate(group_a: list[Row], group_b: list[Row], alpha: float, pad_id: int) -> PairBatch:
-    """Two groups of M rows → one minibatch."""
+    """Combine two groups of M rows to one minibatch."""
     ids_a, mask_a = padded_ids([row.input_ids for row in group_a], pad_id)
     ids_b, mask_b = padded_ids([row.input_ids for row in group_b], pad_id)
     return PairBatch(

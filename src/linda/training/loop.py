@@ -1,7 +1,7 @@
-"""The training loop, on Accelerate: one CPU, several processes or several GPUs, the same command.
+"""The training loop, on Accelerate: the same command for one CPU, several processes or several GPUs.
 
-A run lives in two folders: `OUTPUT` is the model that comes out, `OUTPUT.training` holds the log, the settings and the
-checkpoints that a run is resumed from.
+A run has two folders: `OUTPUT` is the trained model, `OUTPUT.training` has the log, the settings and the checkpoints to
+resume from.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from linda.training.settings import TrainingSettings, learning_rate
 from linda.training.stopping import any_process, stop_requests
 from linda.training.validation import validate, validate_middles
 
-_VALIDATION_SENTENCES = 256  # half of them first texts, half second ones
+_VALIDATION_SENTENCES = 256  # half of them first texts, half second texts
 _VALIDATION_MIDDLES = 128  # pairs
 
 
@@ -50,20 +50,20 @@ def train(
     calibration: bool = True,
     engine: str = "auto",
 ) -> LindaModel:
-    """Trains until `settings.steps`, calibrates and writes the model's folder.
+    """Train until `settings.steps`, calibrate and write the folder of the model.
 
-    Ctrl-C saves a checkpoint and raises Interrupted.
+    Ctrl-C saves a checkpoint and raises `Interrupted`.
 
     Args:
-        settings: all that decides what the run computes.
-        output: the folder of the model; the run itself is kept in `OUTPUT.training`.
-        resume: go on from the last checkpoint.
-        tensorboard: log for TensorBoard too.
-        calibration: fit the map from the ratio asked for to the ratio mixed, on the held-out sentences.
+        settings: the settings of the run.
+        output: the folder of the model; the run is stored in `OUTPUT.training`.
+        resume: continue from the last checkpoint.
+        tensorboard: also log for TensorBoard.
+        calibration: fit the map from the requested to the mixed ratio, on the held-out sentences.
         engine: what computes the model while it is calibrated.
 
     Returns:
-        The trained model, as it lies in the folder.
+        The trained model, as in the folder.
 
     Example:
         >>> train(TrainingSettings(corpus=("sentences.txt",), base="my-base", steps=1000), Path("my-model"))
@@ -78,27 +78,27 @@ def train(
     held_out = held_out_sentences(settings, corpus)
     data = _Data(corpus, held_out, *_split_middles(settings))
 
-    # Accelerate takes several processes on a CPU for one another's strangers unless it is told where they run.
+    # Accelerate does not connect several CPU processes unless it knows where they run.
     on_cpu = "LOCAL_RANK" in os.environ and not torch.accelerator.is_available()
     accelerator = Accelerator(
         mixed_precision=_precision(settings.precision),
         cpu=on_cpu,
-        # Some families hold weights that never learn (Marian's position tables).
+        # Some families have weights that are not trained (Marian's position tables).
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
     is_main = accelerator.is_main_process
     run = RunFolder(output)
     if is_main:
         run.check(resume)
-    with _own_randomness([settings.seed]):  # of the base's new rows, if it has any
+    with _own_randomness([settings.seed]):  # for new embeddings of the base, if any
         model = run.load_model() if run.last_step else start_model(settings)
     positions = model.config.base.get("max_position_embeddings")
     if positions is not None and settings.max_length > positions:
-        raise LindaError(f"max_length is {settings.max_length}, but the base reads {positions} tokens; lower it")
+        raise LindaError(f"max_length is {settings.max_length}, but the base has {positions} positions; lower it")
     if calibration:
-        choose(engine, model.config.base, model.device)  # whether it can run here is told before hours of work
+        choose(engine, model.config.base, model.device)  # raises an error before hours of work
     if is_main:
-        run.begin(asdict(settings))  # now that nothing can be wrong with the base
+        run.begin(asdict(settings))  # after all checks of the base
     accelerator.wait_for_everyone()
     try:
         _make_updates(settings, accelerator, run, model, data, tensorboard=tensorboard)
@@ -109,7 +109,7 @@ def train(
     model.eval()
     if is_main:
         model.save_pretrained(output)
-        # Crossovers have the share that is asked for: there is nothing to calibrate.
+        # Crossovers have the requested share, so they need no calibration.
         if calibration and model.config.mixing == "states" and len(set(held_out)) >= 2:
             pairs = draw_pairs(held_out, len(held_out) // 2, settings.seed)
             calibrate(Interpolator.of(model, engine), output, pairs, progress=sys.stderr.isatty())
@@ -120,7 +120,7 @@ def train(
 
 @dataclass(frozen=True)
 class _Data:
-    """What a run trains and validates on."""
+    """The data for training and validation."""
 
     corpus: Corpus | None
     held_out: list[str]
@@ -137,7 +137,7 @@ def _make_updates(
     *,
     tensorboard: bool,
 ) -> None:
-    """Brings the model from the last checkpoint, if there is one, to the last step."""
+    """Train the model from the last checkpoint, if there is one, to the last step."""
     is_main = accelerator.is_main_process
     _apply(settings, model)
     weights = [p for p in model.parameters() if p.requires_grad]
@@ -190,12 +190,11 @@ class Interrupted(LindaError):
     """Ctrl-C or a termination signal; the checkpoint is on disk."""
 
     def __init__(self, output: Path, step: int) -> None:
-        super().__init__(f"stopped after step {step}; go on with `linda train --output {output} --resume`")
+        super().__init__(f"stopped after step {step}; continue with `linda train --output {output} --resume`")
 
 
 def start_model(settings: TrainingSettings) -> LindaModel:
-    """A new model around `settings.base`, or the base itself where it is a LINDA model already; by default the embedded
-    one."""
+    """Create a model from `settings.base`, or load it if it is a LINDA model already; default: the embedded model."""
     if not settings.base:
         return LindaModel.from_pretrained(model_folder(None))
     if kind_of_model(settings.base) == ModelKind.LINDA:
@@ -204,7 +203,7 @@ def start_model(settings: TrainingSettings) -> LindaModel:
 
 
 def held_out_sentences(settings: TrainingSettings, corpus: Corpus | None) -> list[str]:
-    """Sentences to validate on: of a file of their own, or the first of the corpus, which training then skips."""
+    """Return sentences for validation: of a separate file, or the first of the corpus, which training skips."""
     if corpus is None and not settings.validation:
         return []
     if settings.validation:
@@ -214,12 +213,12 @@ def held_out_sentences(settings: TrainingSettings, corpus: Corpus | None) -> lis
         held_out = corpus.hold_out(settings.hold_out)
     if len(held_out) == 1:
         where = f"{settings.validation} has" if settings.validation else "--hold-out 1 takes"
-        raise LindaError(f"{where} one sentence, but pairs are validated on: give 2 or more, or none")
+        raise LindaError(f"{where} one sentence, but validation needs pairs: give 2 or more, or none")
     return held_out
 
 
 def _split_middles(settings: TrainingSettings) -> tuple[list[Path], list[MiddlePair]]:
-    """The files to train on, and middles to validate on: the last file, where there are several."""
+    """Return the files for training, and middles for validation: of the last file, if there are several."""
     if not settings.middles:
         return [], []
     files = shard_files(settings.middles)
@@ -231,13 +230,13 @@ def _split_middles(settings: TrainingSettings) -> tuple[list[Path], list[MiddleP
 def _minibatches(
     model: LindaModel, data: _Data, settings: TrainingSettings, first_step: int, accelerator: Any
 ) -> Iterator[PairBatch | MiddleBatch]:
-    """Pairs of the corpus, middles, or both in turn by `pair_share`; the same whatever step they begin at."""
+    """Yield pairs of the corpus, middles, or both by `pair_share`; independent of the first step."""
     corpus, middles = data.corpus, data.middles
     rank, ranks = accelerator.process_index, accelerator.num_processes
     share = 0.0 if corpus is None else settings.pair_share if middles else 1.0
 
     def is_pair(step: int) -> bool:
-        """Whether ⌊share·step⌋ rises here: evenly strewn."""
+        """Whether ⌊share·step⌋ increases here, which spreads pairs evenly."""
         return math.floor(share * (step + 1)) > math.floor(share * step)
 
     pairs_before = math.floor(share * first_step)
@@ -304,14 +303,14 @@ def pair_sampler(
 
 
 def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
-    """The settings an unfinished run was begun with; only its length may be changed."""
+    """Return the settings of an unfinished run; only its length may be changed."""
     run = RunFolder(output)
     stored = run.settings()
     try:
         lists = {"corpus": tuple(stored["corpus"]), "middles": tuple(stored.get("middles", ()))}
         settings = TrainingSettings(**stored | lists)
     except (KeyError, TypeError, LindaError) as error:
-        raise LindaError(f"{run.settings_file} is damaged ({reason(error)}); begin the run anew") from error
+        raise LindaError(f"{run.settings_file} is damaged ({reason(error)}); start the run again") from error
     return settings if steps is None else replace(settings, steps=steps)
 
 
@@ -319,10 +318,10 @@ def _apply(settings: TrainingSettings, model: LindaModel) -> None:
     for name, value in settings.of_the_model().items():
         setattr(model.config, name, value)
     if settings.mixing == "attention" or model.attention_mixing is not None:
-        model.mix_by_attention()  # a base that can do it still can after more training
+        model.mix_by_attention()  # a base with attention mixing keeps it
     if settings.dropout is not None:
         for module in model.modules():
-            # Layers keep their rates as plain numbers (BART's family) or as Dropout modules (T5's).
+            # Layers have dropout rates as plain numbers (BART family) or Dropout modules (T5).
             if isinstance(module, torch.nn.Dropout):
                 module.p = settings.dropout
             for name in ("dropout", "activation_dropout", "attention_dropout"):
@@ -339,7 +338,7 @@ def _update(
     settings: TrainingSettings,
     step: int,
 ) -> dict[str, float]:
-    """One update; the figures are means over its minibatches (of this process)."""
+    """Run one update; return the means over its minibatches (of this process)."""
     sums: dict[str, Tensor] = {}
     tokens = 0
     for part in range(settings.accumulate):
@@ -378,7 +377,7 @@ def _precision(asked: str) -> str:
 
 @contextmanager
 def _own_randomness(key: list[int]) -> Iterator[None]:
-    """Dropout and noise draw from a stream of (seed, step, part, rank), so that a resumed run repeats them."""
+    """Seed dropout and noise by (seed, step, part, rank), so that a resumed run repeats them."""
     devices = range(torch.cuda.device_count())
     with torch.random.fork_rng(devices):
         torch.manual_seed(_seed_of(key))

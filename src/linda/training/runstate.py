@@ -1,4 +1,4 @@
-"""What a training run leaves on disk: settings, log and checkpoints. Nothing is half-written, nothing is pickled."""
+"""The files of a training run: settings, log and checkpoints. Files are complete, and nothing is pickled."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from linda.files.textio import atomic_writer, writing
 from linda.model import LindaModel
 
 LOG_FILE = "log.jsonl"
-_KEPT = 2  # checkpoints; the older ones make room
+_KEPT = 2  # number of checkpoints to keep
 
 
 class RunFolder:
-    """`OUTPUT.training`, beside the model `OUTPUT` that the run will write."""
+    """`OUTPUT.training`, next to the model `OUTPUT` that the run will write."""
 
     def __init__(self, output: Path) -> None:
         self.output = output
@@ -31,16 +31,16 @@ class RunFolder:
         self.settings_file = self.folder / "settings.json"
 
     def check(self, resume: bool) -> None:
-        """Whether a run can begin here, or go on."""
+        """Raise an error unless a run can start, or resume, here."""
         if checked_path(self.folder).exists() and not self.folder.is_dir():
-            raise LindaError(f"{self.folder} is there and is no folder of a run; give another --output")
+            raise LindaError(f"{self.folder} already exists and is not the folder of a run; give another --output")
         is_there = self.folder.exists() and any(self.folder.iterdir())
         if resume and not self.last_step:
             first = "remove the folder and " if is_there else ""
-            raise LindaError(f"{self.folder} holds no checkpoint to resume from; {first}run without --resume")
+            raise LindaError(f"{self.folder} contains no checkpoint to resume from; {first}run without --resume")
         if not resume and is_there:
-            go_on = "go on with --resume, or " if self.last_step else ""
-            raise LindaError(f"{self.folder} holds an earlier run; {go_on}remove the folder")
+            go_on = "continue it with --resume, or " if self.last_step else ""
+            raise LindaError(f"{self.folder} contains an earlier run; {go_on}remove the folder")
 
     def begin(self, settings: dict[str, Any]) -> None:
         with writing(self.folder):
@@ -49,21 +49,21 @@ class RunFolder:
             file.write(json.dumps(settings, indent=2) + "\n")
 
     def remove_if_without_checkpoint(self) -> None:
-        """A run that failed before its first checkpoint leaves nothing that could be gone on with."""
+        """Remove the folder of a run that failed before its first checkpoint."""
         if not self.last_step:
             for name in (self.settings_file.name, LOG_FILE):
                 (self.folder / name).unlink(missing_ok=True)
-            with suppress(OSError):  # something else is in it: TensorBoard's files
+            with suppress(OSError):  # not empty: it may contain TensorBoard files
                 self.folder.rmdir()
 
     def settings(self) -> dict[str, Any]:
         if not checked_path(self.settings_file).exists():
-            raise LindaError(f"{self.folder} holds no run to resume; run without --resume")
+            raise LindaError(f"{self.folder} contains no run to resume; run without --resume")
         return read_json_object(self.settings_file)
 
     @property
     def last_step(self) -> int:
-        """The step of the newest checkpoint; 0 where there is none."""
+        """The step of the latest checkpoint; 0 if there is none."""
         return max((int(path.name.removeprefix("step-")) for path in self._checkpoints()), default=0)
 
     def _checkpoints(self) -> list[Path]:
@@ -97,21 +97,21 @@ class RunFolder:
         try:
             moments = load_file(path)
             for name, parameter in _trained(model):
-                if f"step.{name}" not in moments:  # of a weight that no minibatch has used yet
+                if f"step.{name}" not in moments:  # no minibatch has used this weight yet
                     continue
                 state = {key: moments[f"{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq")}
                 if any(state[key].shape != parameter.shape for key in ("exp_avg", "exp_avg_sq")):
                     raise KeyError(name)
                 optimizer.state[parameter] = state
         except (SafetensorError, OSError, KeyError) as error:
-            raise LindaError(f"{path} is damaged ({reason(error)}); begin the run anew") from error
+            raise LindaError(f"{path} is damaged ({reason(error)}); start the run again") from error
 
     def log(self, tensorboard: bool = False) -> TrainingLog:
         return TrainingLog(self.folder, self.last_step, tensorboard)
 
 
 class TrainingLog:
-    """`log.jsonl`: one JSON object a line, `step` in each. What a stopped run wrote past its checkpoint is dropped."""
+    """`log.jsonl`: one JSON object per line, each with `step`. Lines after the checkpoint are dropped on resume."""
 
     def __init__(self, folder: Path, last_step: int, tensorboard: bool = False) -> None:
         path = folder / LOG_FILE
@@ -145,7 +145,7 @@ def _step_of(line: str) -> int:
     try:
         return int(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        return 2**63  # the last line of a killed run may be cut off
+        return 2**63  # the last line of a killed run may be incomplete
 
 
 def _trained(model: LindaModel) -> list[tuple[str, torch.nn.Parameter]]:
@@ -153,7 +153,7 @@ def _trained(model: LindaModel) -> list[tuple[str, torch.nn.Parameter]]:
 
 
 def _named_moments(model: LindaModel, optimizer: Any) -> dict[str, Tensor]:
-    """AdamW's two moments of every weight, by the weight's own name."""
+    """Return the two moments of AdamW for every weight, by the name of the weight."""
     inner = getattr(optimizer, "optimizer", optimizer)  # Accelerate wraps it
     return {
         f"{key}.{name}": value.contiguous().cpu()

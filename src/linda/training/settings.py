@@ -1,4 +1,4 @@
-"""All that decides what a training run computes: its settings, the presets and the rate of every update."""
+"""The settings of a training run, the presets and the learning rate of every update."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from linda.config import LindaConfig
 from linda.errors import MOST_SEED, LindaError, checked_integer, checked_number, shortened
 
-# The least and the largest value that makes sense.
+# Minimum and maximum of each setting.
 _INTEGERS = {
     "hold_out": (0, 10**6),
     "steps": (1, 10**9),
@@ -36,7 +36,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """All that decides what a run computes. Defaults are the paper's (§4); presets below."""
+    """Settings that determine the result of a run. The defaults are those of the paper (§4); see also `PRESETS`."""
 
     corpus: tuple[str, ...] = ()  # sources as `Corpus.parse` reads them
     validation: str | None = None  # a file of held-out sentences; without one, the first of the corpus are held out
@@ -46,16 +46,16 @@ class TrainingSettings:
     pairs: int = 8  # M, pairs in a minibatch of one process
     accumulate: int = 1  # minibatches in an update
     learning_rate: float = 1e-5
-    warmup: int = 0  # updates in which the rate rises from 0
-    decay: float = 0.0  # share of the run, at its end, in which the rate falls to 0; 0 is a fixed rate
+    warmup: int = 0  # updates in which the rate increases from 0
+    decay: float = 0.0  # share of the run, at its end, in which the rate decays to 0; 0 for a constant rate
     weight_decay: float = 0.0
-    clip: float = 1.0  # largest norm of the gradient; 0 clips nothing
-    dropout: float | None = None  # None: as the base has it
-    middles: tuple[str, ...] = ()  # folders of middles to learn from, beside or in place of a corpus
-    pair_share: float = 0.2  # of the minibatches, with middles: pairs of the corpus, the paper's objective
+    clip: float = 1.0  # maximum norm of the gradient; 0 for no clipping
+    dropout: float | None = None  # None: that of the base
+    middles: tuple[str, ...] = ()  # folders of middles to train on, in addition to or instead of a corpus
+    pair_share: float = 0.2  # with middles: share of minibatches of corpus pairs, the paper's objective
     ends: float = 0.4  # share of pairs of middles that also get a copy of one text as a target
     candidates: int = 1  # crossovers per middle that the model learns to choose from; 1 learns the best alone
-    # Eight that the model keeps in its own configuration.
+    # The next eight are part of the model's configuration.
     mixing: str = LindaConfig.mixing
     mask_probability: float = LindaConfig.mask_probability
     norm_penalty: float = LindaConfig.norm_penalty
@@ -82,7 +82,7 @@ class TrainingSettings:
             if not getattr(self, name) > 0:
                 raise LindaError(f"{name} is {getattr(self, name)}; it must be above 0")
         if self.dropout == 1:
-            raise LindaError("dropout is 1, which leaves nothing; it must be below 1")
+            raise LindaError("dropout is 1; it must be below 1")
         if not isinstance(self.base, str):
             raise LindaError(f"base is {shortened(self.base)}; it must be a folder or a name on the hub")
         if self.validation is not None and not isinstance(self.validation, str):
@@ -94,11 +94,11 @@ class TrainingSettings:
         if self.precision not in {"auto", "no", "bf16", "fp16"}:
             raise LindaError(f"precision is {shortened(self.precision)}; it must be auto, no, bf16 or fp16")
         if self.middles and self.mixing != "attention":
-            raise LindaError("middles are learnt by mixing attention: give --mixing attention")
-        LindaConfig(base={}, **self.of_the_model())  # which checks them, before hours of work
+            raise LindaError("training on middles needs attention mixing: give --mixing attention")
+        LindaConfig(base={}, **self.of_the_model())  # checks them before hours of work
 
     def of_the_model(self) -> dict[str, Any]:
-        """The settings that the model keeps in its own configuration."""
+        """Return the settings that are part of the model's configuration."""
         shared = {field.name for field in fields(LindaConfig)} - {"base"}
         return {name: value for name, value in asdict(self).items() if name in shared}
 
@@ -124,7 +124,7 @@ PRESETS = {
 
 
 def learning_rate(step: int, settings: TrainingSettings) -> float:
-    """The rate of update `step` (from 0): rises over `warmup`, holds, falls over the last `decay` of the run."""
+    """Return the rate of update `step` (from 0): linear warm-up, constant, linear decay at the end."""
     rise = min(1.0, (step + 1) / settings.warmup) if settings.warmup else 1.0
     falling = settings.decay * settings.steps
     fall = min(1.0, (settings.steps - step) / falling) if falling else 1.0

@@ -17,7 +17,7 @@ class Stop:
 
 @contextmanager
 def stop_requests() -> Iterator[Stop]:
-    """Ctrl-C and termination end the run after the update that is under way."""
+    """Handle Ctrl-C and termination: the run ends after the current update."""
     stop = Stop()
 
     def ask(number: int, frame: FrameType | None) -> None:
@@ -32,7 +32,7 @@ def stop_requests() -> Iterator[Stop]:
 
 
 def any_process(accelerator: Any, asked: bool) -> bool:
-    """All processes must leave the loop together, whichever of them was asked to."""
+    """Whether any process was asked to stop: all must leave the loop together."""
     if accelerator.num_processes == 1:
         return asked
     return bool(accelerator.reduce(torch.tensor(float(asked), device=accelerator.device)).item())

@@ -1,4 +1,4 @@
-"""The figures that tell whether a model in training interpolates, on text it has not seen."""
+"""Measures of how well a model in training interpolates, on held-out text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BATCH = 32
 
 
 def validate(model: LindaModel, sentences: list[str]) -> dict[str, Any]:
-    """Pairs the first half of the sentences with the second.
+    """Pair the first half of the sentences with the second, and measure the interpolation.
 
     `precision_a`: unigram precision of the text written at α=1 against a; `precision_b`: at α=0 against b.
     `loss_per_token`: Eq. 5 per token, by α.

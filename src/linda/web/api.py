@@ -24,18 +24,18 @@ from linda.web.schemas import Augment, AugmentSettings, BenchCells, Gates, Inter
 
 T = TypeVar("T")
 
-_CLIENT_LEFT = 499  # nobody reads it
+_CLIENT_LEFT = 499  # never sent: the client has closed the connection
 
 
 @dataclass
 class Services:
-    """What the routes work with."""
+    """The objects that the routes use."""
 
     batcher: Batcher
     workspace: Workspace
     limits: Limits
     given: dict[str, str | None]  # model and engine as on the command line; None: the default
-    engine: str  # that computes the model
+    engine: str  # the engine that runs the model
     bench: list[Path]
 
 
@@ -99,10 +99,10 @@ def make_router(services: Services) -> APIRouter:
     async def start(table_id: str, asked: RunTable) -> dict[str, Any]:
         table = services.workspace.table(table_id)
         if table is None:
-            raise HTTPException(404, "this table is not on the server (any more); upload it again")
+            raise HTTPException(404, "this table is not on the server any more; upload it again")
         return services.workspace.start(table, asked).values()
 
-    @router.get("/jobs/{job_id}", summary="How far a job is")
+    @router.get("/jobs/{job_id}", summary="Progress of a job")
     async def status(job_id: str) -> dict[str, Any]:
         return _found(services.workspace.job(job_id)).values()
 
@@ -112,7 +112,7 @@ def make_router(services: Services) -> APIRouter:
         job.progress.stop()
         return job.values()
 
-    @router.get("/jobs/{job_id}/file", summary="Download what a job made")
+    @router.get("/jobs/{job_id}/file", summary="Download the output of a job")
     async def download(job_id: str) -> FileResponse:
         job = _found(services.workspace.job(job_id))
         if job.state != "done" or job.is_preview:
@@ -124,13 +124,13 @@ def make_router(services: Services) -> APIRouter:
     async def bench_folders() -> dict[str, Any]:
         return {"folders": [folder.name for folder in services.bench]}
 
-    @router.get("/bench/{number}", summary="Results of such a folder, as far as its run is")
+    @router.get("/bench/{number}", summary="Results in such a folder, complete or not")
     async def bench_results(number: int) -> dict[str, Any]:
         if not 0 <= number < len(services.bench):
             raise HTTPException(404, "there is no such folder; start the server with --bench FOLDER")
         return await asyncio.to_thread(read_results, services.bench[number])
 
-    @router.post("/bench", summary="Results of cells that are sent: the JSON files of a folder's `cells/`")
+    @router.post("/bench", summary="Results of uploaded cells: the JSON files in `cells/` of a folder")
     async def bench_of_cells(asked: BenchCells) -> dict[str, Any]:
         return await asyncio.to_thread(results_of_sent, asked.cells)
 
@@ -153,7 +153,7 @@ def _form(model: Any) -> list[dict[str, Any]]:
 
 def _found(job: Job | None) -> Job:
     if job is None:
-        raise HTTPException(404, "this job is not on the server (any more); start it again")
+        raise HTTPException(404, "this job is not on the server any more; start it again")
     return job
 
 
@@ -170,11 +170,11 @@ def _result(row: Row, candidates: Candidates, with_origins: bool) -> dict[str, A
 async def _events(
     rows: list[Row], results: AsyncIterator[tuple[int, Candidates]], with_origins: bool
 ) -> AsyncIterator[str]:
-    """Server-sent events: `result` for every row as it is done, then `done`, or `error`."""
+    """Server-sent events: `result` for every finished row, then `done`, or `error`."""
     try:
         async for index, texts in results:
             yield _event("result", {"index": index, **_result(rows[index], texts, with_origins)})
-    except Exception as error:  # the answer has begun: this is the only way left to tell
+    except Exception as error:  # the response has started, so the error must be an event
         yield _event("error", {"error": f"the server failed: {error}"})
         raise
     yield _event("done", {})
@@ -185,7 +185,7 @@ def _event(name: str, data: dict[str, Any]) -> str:
 
 
 async def _unless_left(request: Request, answer: Coroutine[Any, Any, Response]) -> Response:
-    """The answer; a client that closes its connection before has it cancelled."""
+    """Compute the response; cancel it if the client closes the connection."""
     working = asyncio.create_task(answer)
     leaving = asyncio.create_task(_client_left(request))
     await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)

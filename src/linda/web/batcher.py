@@ -1,7 +1,7 @@
 """One thread owns the engine. Rows of concurrent callers are decoded together, and each caller gets its own back.
 
-While one micro-batch is decoded, others queue up; the next takes rows of all waiting callers with the same decoding
-settings in turn, so that a caller with many rows does not hold up one with a single row.
+While one micro-batch is decoded, further rows are queued. The next batch takes rows of all waiting callers with equal
+decoding settings in turn, so that a caller with many rows does not delay one with a single row.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Any
 
 Row = tuple[str, str, float, int]  # a, b, alpha, seed
 Settings = tuple[tuple[str, Any], ...]  # decoding settings by name, sorted: equal ones can share a batch
-Candidates = list[tuple[str, float | None]]  # the texts of a row and their scores, the best first
+Candidates = list[tuple[str, float | None]]  # the texts of a row and their scores, best first
 
 # Decodes rows with one group of settings. The callback is called between batches and may raise.
 Mix = Callable[[Sequence[Row], dict[str, Any], Callable[[int], object]], Iterator[Candidates]]
@@ -24,14 +24,14 @@ Mix = Callable[[Sequence[Row], dict[str, Any], Callable[[int], object]], Iterato
 _MAX_ROWS = 64
 _MAX_CHARACTERS = 24_000
 
-# Callers that were answered together ask again together. The next batch waits until as many rows are there as last
-# time, or none came for a while; the while is a small share of what the last batch took.
+# Callers that were answered together often send their next request together. So the next batch waits until as many rows
+# are there as last time, or no row has arrived for a small share of the duration of the last batch.
 _QUIET_SECONDS, _QUIET_SHARE = 0.004, 0.03
 _LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SHARE = 0.02, 0.25
 
 
 class QueueFullError(Exception):
-    """Too many rows wait already."""
+    """Too many rows are waiting."""
 
     def __init__(self, retry_after: int) -> None:
         super().__init__(f"the server is busy; try again in {retry_after} s")
@@ -39,7 +39,7 @@ class QueueFullError(Exception):
 
 
 class CancelledError(Exception):
-    """Nobody waits for the result any more."""
+    """The result is not needed any more."""
 
 
 @dataclass(eq=False)
@@ -64,7 +64,7 @@ class _Batch:
 
 
 class Batcher:
-    """Decodes rows for many callers at a time. Close it when done."""
+    """Decodes rows for many concurrent callers. Must be closed."""
 
     def __init__(self, mix: Mix, waiting_rows: int) -> None:
         self._mix = mix
@@ -72,14 +72,14 @@ class Batcher:
         self._tickets: deque[_Ticket] = deque()
         self._changed = threading.Condition()
         self._is_closed = False
-        self._rows_per_second = 20.0  # a guess until something is measured
-        self._last_seconds = 0.0  # that a batch took
-        self._last_rows = 1  # of the last batch and of those that waited then
+        self._rows_per_second = 20.0  # initial value until it is measured
+        self._last_seconds = 0.0  # duration of the last batch
+        self._last_rows = 1  # rows of the last batch and of those waiting then
         self._thread = threading.Thread(target=self._work, name="linda-engine", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the thread after the batch at hand; callers that still wait get a CancelledError."""
+        """End the thread after the current batch; callers that still wait get a CancelledError."""
         with self._changed:
             self._is_closed = True
             left = list(self._tickets)
@@ -90,9 +90,9 @@ class Batcher:
         self._thread.join()
 
     def submit(self, rows: Sequence[Row], settings: Settings) -> AsyncIterator[tuple[int, Candidates]]:
-        """Queues rows at once; the iterator gives the number of a row and its candidates, as they are done.
+        """Queue rows; the returned iterator yields the number of a row and its candidates as they are finished.
 
-        Rows that are left are dropped when the iterator is closed. Raises QueueFullError if too many wait already.
+        Closing the iterator drops the remaining rows. Raises QueueFullError if too many rows are waiting.
         """
         loop = asyncio.get_running_loop()
         results: asyncio.Queue[tuple[int, Candidates] | Exception] = asyncio.Queue()
@@ -116,7 +116,7 @@ class Batcher:
             self._cancel(ticket)
 
     def mix(self, rows: Iterable[Row], settings: Settings) -> list[Candidates]:
-        """The same for a caller on a thread of its own: all rows, in order. It waits its turn however long."""
+        """Decode rows for a caller on its own thread, and return all in order. It waits as long as needed."""
         rows = list(rows)
         results: SimpleQueue[tuple[int, Candidates] | Exception] = SimpleQueue()
         ticket = self._enqueue(
@@ -188,7 +188,7 @@ class Batcher:
         return sum(len(ticket.rows) for ticket in self._tickets)
 
     def _take(self) -> _Batch:
-        """Rows of all callers that have the settings of the one that waits longest, one of each in turn."""
+        """Take rows of all callers with the settings of the one that has waited longest, in turn."""
         batch = _Batch(self._tickets[0].settings)
         characters = 0
         sharing = deque(ticket for ticket in self._tickets if ticket.settings == batch.settings)
@@ -201,7 +201,7 @@ class Batcher:
                 sharing.append(ticket)
         self._tickets = deque(ticket for ticket in self._tickets if ticket.rows)
         if self._tickets and self._tickets[0].settings == batch.settings:
-            self._tickets.rotate(-1)  # callers with other settings have their turn
+            self._tickets.rotate(-1)  # next time, callers with other settings are first
         return batch
 
     def _decode(self, batch: _Batch) -> None:
@@ -220,11 +220,11 @@ class Batcher:
                 delivered += 1
         except CancelledError:
             return
-        except Exception as error:  # whatever it is, the thread lives on and the caller is told
+        except Exception as error:  # the thread must survive, and the caller gets the error
             left = batch.members[delivered:]
             tickets = list(dict.fromkeys(ticket for ticket, _, _ in left))
             if len(tickets) == 1:
                 tickets[0].fail(error)
                 return
-            for own in tickets:  # one caller's row must not fail the others
+            for own in tickets:  # a row of one caller must not make the others fail
                 self._decode(_Batch(batch.settings, [member for member in left if member[0] is own]))

@@ -1,4 +1,4 @@
-"""A folder that `linda bench` writes, read anew from its cells each time: a run may be adding to it."""
+"""Results in folders of `linda bench`. The cells are read for every request, because a run may be adding to them."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from linda.errors import LindaError
 
 
 def checked_folder(folder: str) -> Path:
-    """A folder that has cells, or will have."""
+    """Check a folder that has cells, or will have."""
     path = Path(folder)
     if not path.is_dir():
         raise LindaError(f"--bench {folder} is not a folder; give one that `linda bench --output` writes")
@@ -19,16 +19,16 @@ def checked_folder(folder: str) -> Path:
 
 
 def read_results(folder: Path) -> dict[str, Any]:
-    """Accuracies, gains over vanilla with their intervals, and advice."""
+    """Return accuracies, gains over vanilla with their intervals, and advice."""
     return _results(list(read_cells(folder / CELLS)))
 
 
 def results_of_sent(cells: list[dict[str, Any]]) -> dict[str, Any]:
-    """The same of cells that a client sent, which may be anything."""
+    """Return the same for cells uploaded by a client, which are not trusted."""
     try:
         return _results([checked_cell(cell) for cell in cells])
     except LindaError as error:
-        raise LindaError(f"these are no results of linda bench ({error}); send what its `cells` hold") from error
+        raise LindaError(f"these are not results of linda bench ({error}); send the files in `cells`") from error
 
 
 def _results(cells: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""What every request must pass before a route sees it, and the headers that every answer carries.
+"""Checks that every request must pass, and the headers of every response.
 
-Host     a page of another site that had its name resolve to this machine (DNS rebinding) is refused by its name
-Origin   posts from pages of other sites are refused
-token    where one is set, the API answers only to those who know it
-size     a body is bounded before it is read
+Host     rejects other host names, so that a site whose name resolves to this machine (DNS rebinding) has no access
+Origin   rejects POST requests from pages of other sites
+token    if one is set, the API requires it
+size     limits a body before it is read
 """
 
 import hmac
@@ -45,7 +45,7 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
-# Paths that hold no data of anybody: the page must load before it can ask for the token.
+# Paths without user data: the page must load before it can ask for the token.
 _API_PREFIX = "/v1/"
 
 
@@ -60,11 +60,11 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class HostRule:
-    """Which Host headers are answered: names of this server, with its port."""
+    """The accepted Host headers: names of this server, with its port."""
 
     names: frozenset[str]
     port: int
-    any_address: bool  # bound to every interface: addresses of this machine cannot all be known beforehand
+    any_address: bool  # bound to every interface, whose addresses are not all known
 
     @classmethod
     def of(cls, host: str, port: int) -> "HostRule":
@@ -76,7 +76,7 @@ class HostRule:
 
     def allows(self, header: str) -> bool:
         name, colon, port = header.lower().rpartition(":")
-        if not colon or "]" in port:  # no port is said
+        if not colon or "]" in port:  # no port given
             name, port = header.lower(), "80"
         if port != str(self.port):
             return False
@@ -88,7 +88,7 @@ def _bracketed(host: str) -> str:
 
 
 def _is_address(name: str) -> bool:
-    """An address is no name that somebody else could make resolve to this machine."""
+    """Whether this is an IP address, which DNS rebinding cannot use."""
     try:
         ipaddress.ip_address(name.strip("[]"))
     except ValueError:
@@ -109,7 +109,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        if scope["type"] != "http":  # there are no web sockets here
+        if scope["type"] != "http":  # no WebSockets
             await send({"type": "websocket.close", "code": 1008})
             return
         limit = self._limits.upload_bytes if scope["path"] == "/v1/tables" else self._limits.body_bytes
@@ -121,7 +121,7 @@ class Guard:
         host = headers.get("host", "")
         if not self._hosts.allows(host):
             names = ", ".join(sorted(f"{name}:{self._hosts.port}" for name in self._hosts.names))
-            return _error(403, f"the host is {host!r}; this server answers to {names}")
+            return _error(403, f"the host is {host!r}; this server accepts {names}")
         origin = headers.get("origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             return _error(403, f"the request comes from a page of {origin!r}; only this server's own page may send it")
@@ -150,7 +150,7 @@ def _too_large(limit: int) -> str:
 
 
 def _bounded(receive: Receive, limit: int) -> Receive:
-    """A body without a length, or with a false one, is counted as it comes."""
+    """Count the bytes of a body as they arrive, because its length may be missing or wrong."""
     received = 0
 
     async def counted() -> Message:

@@ -1,4 +1,4 @@
-"""Everything that the server needs of `linda.interpolation`, in one place."""
+"""Everything that the server needs from `linda.interpolation`."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from dataclasses import asdict
 from typing import Any
 
 from linda.engines.decoding import Decoding, Hypothesis
-from linda.errors import LindaError, checked_ratio, checked_text
 from linda.interpolation import Interpolator
-from linda.interpolation.interpolator import row_seeds
+from linda.interpolation.jobs import checked_rows as checked_rows
 from linda.web.batcher import Batcher, Candidates, Row, Settings
 
 SCORE_IS = "mean log-probability of the text's tokens under the decoder"
 
 
 class ScoredInterpolator:
-    """An interpolator that also tells the decoder's score of each text. One thread uses it at a time."""
+    """An interpolator that also returns the decoder's score of each text. Not thread-safe."""
 
     def __init__(self, interpolator: Interpolator) -> None:
         self._scores = _ScoreKeeper(interpolator)
@@ -35,9 +34,9 @@ class ScoredInterpolator:
     def mix(
         self, rows: Sequence[Row], settings: dict[str, Any], on_progress: Callable[[int], object]
     ) -> Iterator[Candidates]:
-        """The texts of each row and their scores, in order.
+        """Yield the texts of each row with their scores, in order.
 
-        Scores are found by the seed and the text of a row. A search reads no seed, so each row can have its own there.
+        Scores are looked up by the seed and the text of a row. Beam search ignores seeds, so each row has its own.
         """
         self._scores.clear()
         if not settings["sample"]:
@@ -48,7 +47,7 @@ class ScoredInterpolator:
 
 
 class _ScoreKeeper:
-    """An engine that remembers the score of every text it wrote."""
+    """An engine that records the score of every text."""
 
     def __init__(self, interpolator: Interpolator) -> None:
         self._engine = interpolator.engine
@@ -62,7 +61,7 @@ class _ScoreKeeper:
         self._scores.clear()
 
     def find(self, seed: int, text: str) -> float | None:
-        """None for a text of several parts, where two rows of one seed drew the same text, and for no finite number."""
+        """Return the score; None for texts of several parts, ambiguous texts and scores that are not finite."""
         score = self._scores.get((seed, text))
         return score if score is not None and math.isfinite(score) else None
 
@@ -79,43 +78,13 @@ class _ScoreKeeper:
         return found
 
 
-def checked_rows(a: list[str], b: list[str], alpha: Sequence[Any], seed: int) -> list[Row]:
-    """Rows as `Interpolator.mix` makes them, with its wording of errors: nothing that is queued can fail later.
-
-    Args:
-        a, b, alpha: texts and ratios of the pairs, of equal length; nothing is known of their types.
-        seed: of the whole request; every row gets its own.
-
-    Returns:
-        What `Batcher.submit` takes.
-
-    Example:
-        checked_rows(["One text."], ["Another text."], [0.5], seed=0)
-    """
-    if not len(a) == len(b) == len(alpha):
-        raise LindaError(f"got {len(a)} texts a, {len(b)} texts b and {len(alpha)} ratios; give as many of each")
-    rows = []
-    for number, (first, second, ratio, row_seed) in enumerate(zip(a, b, alpha, row_seeds(seed), strict=False), start=1):
-        which = f" of pair {number}" if len(a) > 1 else ""
-        checked_text(first, f"text a{which}")
-        checked_text(second, f"text b{which}")
-        rows.append((first, second, checked_ratio(ratio, f"alpha{which}"), row_seed))
-    return rows
-
-
 def checked_settings(*, raw: bool = False, copies: bool | None = None, **decoding: Any) -> Settings:
-    """Every setting of `Interpolator.mix_stream`, so that equal ones are seen to be equal."""
-    known = asdict(Decoding())
-    for name in decoding:
-        if name not in known:
-            raise LindaError(f"there is no decoding setting {name!r}; known are {', '.join(known)}")
-    settings = {**known, **decoding}
-    Decoding(**settings)
-    return tuple(sorted({"raw": raw, "copies": copies, **settings}.items()))
+    """Return all settings of `Interpolator.mix_stream` in a canonical form, so that equal ones compare equal."""
+    return tuple(sorted({"raw": raw, "copies": copies, **asdict(Decoding.of(decoding))}.items()))
 
 
 class SharedInterpolator(Interpolator):
-    """The server's one model for callers on other threads: their rows join the micro-batches of everybody."""
+    """The server's model for callers on other threads: their rows join the shared micro-batches."""
 
     def __init__(self, interpolator: Interpolator, batcher: Batcher) -> None:
         super().__init__(interpolator.config, interpolator.tokens, interpolator.converter, interpolator.engine)

@@ -1,6 +1,6 @@
-"""Uploaded tables and the runs over them, in a folder of the server's own that is removed with it.
+"""Uploaded tables and their runs, in a temporary folder that is removed with the server.
 
-Nothing here is opened by a name that a browser sent: tables and jobs have random ids, and their files fixed names.
+No file is opened by a name that a browser sent: tables and jobs have random ids, and their files have fixed names.
 """
 
 import asyncio
@@ -32,10 +32,10 @@ from linda.web.tables import (
     table_format,
 )
 
-# Runs and previews at a time, and /v1/augment requests at a time. All wait for the one engine.
+# Concurrent runs and previews, and concurrent /v1/augment requests. All share one engine.
 _JOB_THREADS, _REQUEST_THREADS = 2, 4
 
-_BUSY_SECONDS = 5  # what a caller is asked to wait when all places are taken
+_BUSY_SECONDS = 5  # Retry-After when all slots are in use
 
 _MIME_TYPES = {
     "csv": "text/csv; charset=utf-8",
@@ -47,7 +47,7 @@ _MIME_TYPES = {
 
 @dataclass(eq=False)
 class Job:
-    """A preview or a run: what the page asks for again and again, also after it was loaded anew."""
+    """A preview or a run, which the page polls, also after a reload."""
 
     id: str
     table: TableFile
@@ -86,7 +86,7 @@ class Job:
 
 
 class Workspace:
-    """Keeps tables and jobs within bounds, and runs the jobs."""
+    """Stores a limited number of tables and jobs, and runs the jobs."""
 
     def __init__(self, model: SharedInterpolator, limits: Limits, server: dict[str, str | None]) -> None:
         """server: the model and engine that the server was started with, as on the command line; None: the default."""
@@ -94,14 +94,14 @@ class Workspace:
         self._limits = limits
         self._server = server
         self._root = Path(tempfile.mkdtemp(prefix="linda-serve-"))
-        self._tables: dict[str, TableFile] = {}  # the one used longest ago comes first
+        self._tables: dict[str, TableFile] = {}  # least recently used first
         self._jobs: dict[str, Job] = {}
         self._job_threads = ThreadPoolExecutor(_JOB_THREADS, thread_name_prefix="linda-job")
         self._request_threads = ThreadPoolExecutor(_REQUEST_THREADS, thread_name_prefix="linda-augment")
         self._requests: set[Progress] = set()
 
     def close(self) -> None:
-        """Stops what runs and leaves nothing on the disk."""
+        """Stop all jobs and delete all files."""
         for progress in [*self._requests, *(job.progress for job in self._jobs.values())]:
             progress.stop()
         self._job_threads.shutdown(cancel_futures=True)
@@ -111,7 +111,7 @@ class Workspace:
     # --- tables -----------------------------------------------------------------------------------------------
 
     async def add_table(self, name: str, body: AsyncIterator[bytes]) -> tuple[str, TableFile]:
-        """name: what the browser calls the file. Only its ending is used, to tell the format."""
+        """Store an uploaded table; only the extension of its `name` in the browser is used, for the format."""
         name = _display_name(name)
         file_format = table_format(name)
         self._make_room()
@@ -131,7 +131,7 @@ class Workspace:
         return id_, table
 
     def _make_room(self) -> None:
-        """Removes the table used longest ago, with its jobs, unless one of them is going on."""
+        """Remove the least recently used table with its jobs, unless one of them is running."""
         if len(self._tables) < self._limits.tables:
             return
         busy = {id(job.table) for job in self._jobs.values() if not job.is_finished}
@@ -145,13 +145,13 @@ class Workspace:
     def table(self, id_: str) -> TableFile | None:
         table = self._tables.pop(id_, None)
         if table is not None:
-            self._tables[id_] = table  # used last
+            self._tables[id_] = table  # most recently used
         return table
 
     # --- jobs -------------------------------------------------------------------------------------------------
 
     def start(self, table: TableFile, asked: RunTable) -> Job:
-        """Begins a preview or a run. A new preview takes the place of an earlier one of the same table."""
+        """Start a preview or a run. A new preview replaces an earlier one of the same table."""
         self._forget_previews(table)
         if sum(not job.is_finished for job in self._jobs.values()) >= self._limits.waiting_jobs:
             raise QueueFullError(_BUSY_SECONDS)
@@ -167,7 +167,7 @@ class Workspace:
             output_name,
             folder / f"output.{output_format}",
         )
-        augmenter = make_augmenter(asked.values(), self._model, job.progress)  # a wrong setting is told at once
+        augmenter = make_augmenter(asked.values(), self._model, job.progress)  # raises errors in the settings at once
         folder.mkdir()
         self._jobs[id_] = job
 
@@ -192,7 +192,7 @@ class Workspace:
     # --- small tables of other programs -----------------------------------------------------------------------
 
     async def augment(self, data: dict[str, list[Any]], settings: dict[str, Any]) -> list[dict[str, Any]]:
-        """Computed on another thread; it stops when the task that waits here is cancelled."""
+        """Augment rows on another thread, which stops if the awaiting task is cancelled."""
         if len(self._requests) >= self._limits.waiting_jobs:
             raise QueueFullError(_BUSY_SECONDS)
         progress = Progress()
@@ -226,6 +226,6 @@ def _run(job: Job, work: Callable[[], dict[str, Any]]) -> None:
 
 
 def _display_name(name: str) -> str:
-    """The last part of a path, of printable characters."""
+    """Return the printable characters of the last part of a path."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
     return "".join(character for character in last if character.isprintable())[-100:] or "table"

@@ -1,17 +1,17 @@
-"""How much one request may ask for. Beyond it the answer is 413, 422 or 429, and nothing is computed."""
+"""Limits of a request. If one is exceeded, the status is 413, 422 or 429, and nothing is computed."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Limits:
-    body_bytes: int = 2 * 2**20  # of a JSON request
-    upload_bytes: int = 64 * 2**20  # of an uploaded table
-    text_characters: int = 2_000  # of one text of a JSON request
+    body_bytes: int = 2 * 2**20  # size of a JSON request
+    upload_bytes: int = 64 * 2**20  # size of an uploaded table
+    text_characters: int = 2_000  # length of one text in a JSON request
     rows: int = 256  # texts of one request: pairs × ratios × candidates
     beams: int = 16
-    waiting_rows: int = 1_024  # of all requests together, not yet being decoded
+    waiting_rows: int = 1_024  # queued rows of all requests
     augment_rows: int = 2_000  # originals and new rows of one /v1/augment request
-    table_rows: int = 1_000_000  # of an uploaded table
-    waiting_jobs: int = 8  # previews and runs that are not finished
-    tables: int = 8  # uploaded files that are kept; the one used longest ago is removed first
+    table_rows: int = 1_000_000  # rows of an uploaded table
+    waiting_jobs: int = 8  # unfinished previews and runs
+    tables: int = 8  # stored uploads; the least recently used is removed first

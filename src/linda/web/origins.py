@@ -2,12 +2,12 @@
 
 from linda.measures import word_spans
 
-# A piece of the text and its origin; what is not a word (spaces, punctuation) has none.
+# A piece of the text and its origin; spaces and punctuation have none.
 Piece = tuple[str, str | None]
 
 
 def word_origins(text: str, a: str, b: str) -> list[Piece]:
-    """Consecutive pieces that together are the text.
+    """Split a text into consecutive pieces with their origins.
 
     >>> word_origins("A cat.", "the cat", "a dog")
     [('A', 'b'), (' ', None), ('cat', 'a'), ('.', None)]

@@ -1,6 +1,6 @@
-"""What requests may say. Names, defaults and meaning are those of `Interpolator.mix` and `linda.augment`.
+"""The fields of requests. Names, defaults and meaning are those of `Interpolator.mix` and `linda.augment`.
 
-Values that the package checks itself are left to it, so that an error has the same words everywhere.
+Values that the package checks itself are not checked here, so that errors are worded the same everywhere.
 """
 
 import shlex
@@ -29,30 +29,32 @@ class Interpolate(_Request):
         default=0.5,
         description="Share of the first text, from 0 to 1: one for all, one per pair, or several for one pair.",
     )
-    n: int = Field(default=1, description="Candidates for each pair and ratio, the best first.")
-    raw: bool = Field(default=False, description="Mix by the ratio itself, uncalibrated, as in the paper.")
-    copies: bool | None = Field(default=None, description="Allow copies of a or b between the ends. Default: as raw.")
-    seed: int = Field(default=0, description="The same seed draws the same texts.")
-    beams: int = Field(default=4, description="Width of the beam search; 1 is greedy.")
-    sample: bool = Field(default=False, description="Draw the text at random instead of searching for the likeliest.")
-    temperature: float = Field(default=1.0, description="Below 1: likelier words (with sample).")
-    top_p: float = Field(default=1.0, description="Draw from the top of this mass (with sample).")
-    top_k: int = Field(default=0, description="Draw from so many of the likeliest pieces; 0 is no limit (with sample).")
-    stream: bool = Field(default=False, description="Answer with server-sent events, a text at a time.")
-    origins: bool = Field(default=False, description="Also tell where each word comes from, and a's measured share.")
+    n: int = Field(default=1, description="Number of candidates for each pair and ratio, best first.")
+    raw: bool = Field(default=False, description="Use the uncalibrated ratio, as in the paper.")
+    copies: bool | None = Field(
+        default=None, description="Allow copies of a or b between the ends. Default: same as raw."
+    )
+    seed: int = Field(default=0, description="Random seed of sampling.")
+    beams: int = Field(default=4, description="Beam width; 1 is greedy decoding.")
+    sample: bool = Field(default=False, description="Sample instead of beam search.")
+    temperature: float = Field(default=1.0, description="Sampling temperature.")
+    top_p: float = Field(default=1.0, description="Nucleus sampling threshold.")
+    top_k: int = Field(default=0, description="Sample from the k likeliest tokens; 0 means no limit.")
+    stream: bool = Field(default=False, description="Respond with server-sent events, one per text.")
+    origins: bool = Field(default=False, description="Return the origin of each word, and the measured share of a.")
 
     def pairs(self, limits: Limits) -> tuple[list[Any], list[Any], list[Any]]:
-        """Parallel lists of texts and ratios, not longer than allowed; each is checked where it is used."""
+        """Return parallel lists of texts and ratios within the limits; the values are checked later."""
         a, b, alpha = self.a, self.b, self.alpha
         if isinstance(a, list) != isinstance(b, list):
-            raise LindaError("a and b must be two texts or two lists of texts, got one of each")
+            raise LindaError("a and b must both be texts or both be lists of texts, got one of each")
         if not isinstance(a, list):
             alpha = alpha if isinstance(alpha, list) else [alpha]
             a, b = [a] * len(alpha), [b] * len(alpha)
         elif not isinstance(alpha, list):
             alpha = [alpha] * len(a)
         if not alpha:
-            raise LindaError("there is nothing to do: give at least one pair and one ratio")
+            raise LindaError("the request is empty: give at least one pair and one ratio")
         if len(alpha) * max(1, self.n) > limits.rows:
             asked = f"{len(alpha)} pairs or ratios with {self.n} candidates"
             raise LindaError(f"{asked} are more than {limits.rows} texts; split the request")
@@ -71,52 +73,54 @@ def check_lengths(texts: list[Any], name: str, limits: Limits) -> None:
     longest = max((len(text) for text in texts if isinstance(text, str)), default=0)
     if longest > limits.text_characters:
         raise LindaError(
-            f"{name} has {longest:,} characters; this server takes at most {limits.text_characters:,}: "
+            f"{name} has {longest:,} characters; this server accepts at most {limits.text_characters:,}: "
             "shorten it, or use `linda interpolate`"
         )
 
 
 class Gates(_Request):
-    copies: bool = Field(default=True, description="Drop rows that are one of their parents again.")
-    duplicates: bool = Field(default=True, description="Drop rows that are there already.")
-    runaway: bool = Field(default=True, description="Drop rows that are far too long, empty or repeat themselves.")
-    drift: bool = Field(default=True, description="Drop rows that hardly share a word with their parents.")
+    copies: bool = Field(default=True, description="Drop rows that equal one of their parents.")
+    duplicates: bool = Field(default=True, description="Drop rows that equal an original or an earlier new row.")
+    runaway: bool = Field(default=True, description="Drop rows that are empty, far too long or repetitive.")
+    drift: bool = Field(default=True, description="Drop rows with hardly any words of their parents.")
 
 
 class AugmentSettings(_Request):
-    """Fields of `linda.Augmenter`; each has its default and one line of help, which the page shows."""
+    """Fields of `linda.Augmenter`; the page shows the descriptions as help."""
 
-    text: str = Field(default="text", description="Column with the text.")
-    label: str = Field(default="label", description="Column with the label, hard or soft.")
-    pair: str | None = Field(default=None, description="Second text column, of a pair task.")
-    per_row: int = Field(default=1, description="New rows for each original.")
-    total: int | None = Field(default=None, description="New rows in all, instead of per_row.")
+    text: str = Field(default="text", description="Text column.")
+    label: str = Field(default="label", description="Label column, with hard or soft labels.")
+    pair: str | None = Field(default=None, description="Second text column of a pair task.")
+    per_row: int = Field(default=1, description="New rows per original row.")
+    total: int | None = Field(default=None, description="New rows in total, instead of per_row.")
     partners: Literal["any", "same", "different", "stratified", "nearest"] = Field(
-        default="same", description="Which rows a row may be mixed with, by their label."
+        default="same", description="Which rows may be mixed with a row, by label."
     )
-    ratio: str = Field(default="uniform", description="Share of a row: uniform, beta:0.4, a number or a range 0.2-0.8.")
-    raw_ratio: bool = Field(default=False, description="Mix by the ratio itself, uncalibrated, as in the paper.")
+    ratio: str = Field(
+        default="uniform", description="Mixing ratio: uniform, beta:0.4, a constant or a range (0.2-0.8)."
+    )
+    raw_ratio: bool = Field(default=False, description="Use the uncalibrated ratio, as in the paper.")
     labels: Literal["interpolated", "sharpened", "predicted", "measured", "hard"] = Field(
-        default="interpolated", description="How new rows get their label."
+        default="interpolated", description="How new rows are labelled."
     )
-    temperature: float = Field(default=0.5, description="T of sharpened labels; 1 changes nothing.")
+    temperature: float = Field(default=0.5, description="Temperature of sharpened labels; 1 changes nothing.")
     method: Literal["linda", "eda"] = Field(
         default="linda", description="How new texts are made: linda mixes two, eda edits one."
     )
     weight: float = Field(
-        default=1.0, description="Weight of new rows in training; other than 1, in a column of that name."
+        default=1.0, description="Training weight of new rows; a value other than 1 adds a column `weight`."
     )
-    gates: Gates = Field(default=Gates(), description="Which bad rows are dropped.")
-    retries: int = Field(default=2, description="How often a dropped row is written again, by sampling.")
-    skip_empty: bool = Field(default=False, description="Leave out rows without text instead of stopping.")
+    gates: Gates = Field(default=Gates(), description="Filters for new texts.")
+    retries: int = Field(default=2, description="How often a rejected text is written again, by sampling.")
+    skip_empty: bool = Field(default=False, description="Skip rows without text instead of raising an error.")
     only_new: bool = Field(default=False, description="Write the new rows without the originals.")
-    seed: int = Field(default=0, description="The same seed makes the same rows.")
+    seed: int = Field(default=0, description="Random seed.")
 
     def values(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in AugmentSettings.model_fields} | {"gates": self.gates.model_dump()}
 
     def command(self, source: str, output: str, server: dict[str, str | None]) -> str:
-        """The equivalent `linda augment`. server: the model and engine that the server was started with."""
+        """Return the equivalent `linda augment` command. server: model and engine of the server."""
         parts = ["linda", "augment", _as_file(source), "--output", _as_file(output)]
         parts += ["--text", self.text, "--label", self.label]
         idle = set() if self.labels == "sharpened" else {"temperature"}
@@ -141,7 +145,7 @@ def _as_file(name: str) -> str:
 
 
 class Augment(AugmentSettings):
-    """A small table at once: parallel lists in, a list of rows out."""
+    """A small table as parallel lists; the result is a list of rows."""
 
     data: dict[str, list[Any]] = Field(description='Parallel lists, as {"text": [...], "label": [...]}.')
 
@@ -161,13 +165,13 @@ class Augment(AugmentSettings):
 
 
 class RunTable(AugmentSettings):
-    """A preview of an uploaded table, or a run over all of it."""
+    """A preview of an uploaded table, or a run on the whole table."""
 
     preview: bool = Field(default=False, description="Only the first 20 new rows, with their parents.")
     output_format: Literal["csv", "tsv", "jsonl", "parquet"] | None = Field(
-        default=None, description="Of the file to download; the default is the format of the upload."
+        default=None, description="Format of the output file; default: that of the upload."
     )
 
 
 class BenchCells(_Request):
-    cells: list[dict[str, Any]] = Field(description="What the JSON files in `cells/` hold.")
+    cells: list[dict[str, Any]] = Field(description="The contents of the JSON files in `cells/`.")

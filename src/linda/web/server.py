@@ -1,4 +1,4 @@
-"""The application, and how it is run."""
+"""Creates and runs the application."""
 
 import hashlib
 import mimetypes
@@ -27,7 +27,7 @@ from linda.web.interpolation import ScoredInterpolator, SharedInterpolator, chec
 from linda.web.jobs import Workspace
 from linda.web.limits import Limits
 
-_FINISH_SECONDS = 60  # that running requests have after SIGTERM
+_FINISH_SECONDS = 60  # time for running requests after SIGTERM
 
 _CONTENT_TYPES = {".js": "text/javascript; charset=utf-8", ".woff2": "font/woff2"}
 
@@ -42,15 +42,16 @@ def make_app(
     bench: list[Path] | None = None,
     limits: Limits | None = None,
 ) -> ASGIApp:
-    """The page and the API as one ASGI application.
+    """Create the ASGI application of page and API.
 
     Args:
         interpolator: the loaded model.
-        hosts: the Host headers that are answered.
-        token: what a client must send to use the API; None: nothing.
-        model, engine: as given on the command line, for the commands that the page shows.
+        hosts: the accepted Host headers.
+        token: the token that clients of the API must send, if any.
+        model: as given on the command line, for the commands that the page shows.
+        engine: likewise.
         bench: folders of `linda bench` that the page shows.
-        limits: how much a request may ask for.
+        limits: limits of a request.
 
     Example:
         app = make_app(ScoredInterpolator.load(None, "auto"), HostRule.of("127.0.0.1", 8765))
@@ -80,7 +81,7 @@ def make_app(
     app.include_router(make_router(services))
     _add_error_handlers(app)
     _add_page(app)
-    # The first texts of an engine take longer than the next.
+    # Warm up: the first texts of an engine take longer.
     batcher.mix([("The first text.", "The second text.", 0.5, 0)], checked_settings())
     return Guard(app, hosts, token, limits)
 
@@ -96,15 +97,17 @@ def serve(
     bench: list[Path],
     on_ready: Callable[[str], object],
 ) -> None:
-    """Answers until it is told to end (SIGINT, SIGTERM); requests that are running are finished first.
+    """Serve until SIGINT or SIGTERM; running requests are finished first.
 
     Args:
-        host, port: where to listen; port 0 is any that is free.
-        open_page: whether to show the page in the user's browser.
-        token: that the API asks for, or None.
-        model, engine: of `Interpolator.from_pretrained`.
+        host: address to listen on.
+        port: port to listen on; 0 for any free port.
+        open_page: whether to open the page in the user's browser.
+        token: the token that clients of the API must send, if any.
+        model: as in `Interpolator.from_pretrained`.
+        engine: as in `Interpolator.from_pretrained`.
         bench: folders of `linda bench` to show.
-        on_ready: is told the address of the page.
+        on_ready: called with the address of the page.
 
     Example:
         serve("127.0.0.1", 8765, open_page=True, token=None, model=None, engine="auto", bench=[], on_ready=print)
@@ -124,7 +127,7 @@ def serve(
             log_level="warning",
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # a header must not say where a request comes from
+            proxy_headers=False,  # do not trust headers for the origin of a request
             lifespan="on",
             timeout_graceful_shutdown=_FINISH_SECONDS,
         )
@@ -132,7 +135,7 @@ def serve(
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that takes connections from now on; they wait until the server answers."""
+    """Return a listening socket. Connections wait until the server is ready."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=512)
@@ -163,11 +166,11 @@ def _add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(CancelledError)
     async def ending(request: Request, error: CancelledError) -> Response:
-        return JSONResponse({"error": "the server is ending; try again later"}, 503)
+        return JSONResponse({"error": "the server is shutting down; try again later"}, 503)
 
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:
-        return JSONResponse({"error": "the server failed; its log says why"}, 500)
+        return JSONResponse({"error": "internal server error; see the log of the server"}, 500)
 
 
 def _one_line(error: RequestValidationError) -> str:
@@ -176,7 +179,7 @@ def _one_line(error: RequestValidationError) -> str:
         return f"the body is not JSON ({first.get('ctx', {}).get('error', 'cannot be read')})"
     name = ".".join(str(part) for part in first["loc"][1:]) or "the body"
     if first["type"] == "extra_forbidden":
-        return f"there is no setting {name!r}; see /api for those that there are"
+        return f"there is no setting {name!r}; see /api for all settings"
     if first["type"] == "missing":
         return f"{name} is missing; give it"
     return f"{name} is {_short(first.get('input'))}: {first['msg'][:1].lower()}{first['msg'][1:]}"
@@ -191,7 +194,7 @@ def _short(value: Any) -> str:
 
 
 def _add_page(app: FastAPI) -> None:
-    """Every file of the page is read once, here: no request opens one."""
+    """Read all files of the page once, so that no request opens a file."""
     pages = {"/": "index.html", "/api": "api.html"}
     contents = dict(_contents(files("linda.web").joinpath("static"), "/static"))
 

@@ -1,4 +1,4 @@
-"""Everything that the server needs of `linda.augmentation`, in one place: tables in files, and in requests."""
+"""Everything that the server needs from `linda.augmentation`: tables in files and in requests."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from linda.files.tables import column_values, find_format, read_table
 from linda.web.interpolation import SharedInterpolator
 from linda.web.origins import word_origins
 
-# Rows that a table's run decodes at a time: it is how often progress is told and a stop is seen. Never changes a row.
+# Rows that a run decodes at a time: how often progress is reported and a stop is noticed. Does not affect the rows.
 _TABLE_BATCH = 16
 
 
 class StoppedError(Exception):
-    """The run was stopped by its owner."""
+    """The run was stopped by the user."""
 
 
 @dataclass(eq=False)
 class Progress:
-    """How far a run is, and whether it is to stop. Set by one thread, read by others."""
+    """Progress of a run, and whether it should stop. Set by one thread, read by others."""
 
     done: int = 0
     total: int | None = None
@@ -45,13 +45,9 @@ class Progress:
         if self._stop.is_set():
             raise StoppedError
 
-    @property
-    def is_stopped(self) -> bool:
-        return self._stop.is_set()
-
 
 class _Observed(methods.AugmentationMethod):
-    """A method that stops when it is told to, and counts the rows that it has written a first text for."""
+    """A method that can be stopped, and counts the rows with a first text."""
 
     def __init__(self, method: Any, progress: Progress, rows_per_text: float) -> None:
         self._method = method
@@ -70,12 +66,12 @@ class _Observed(methods.AugmentationMethod):
 
     @property
     def sampling(self) -> _Observed:
-        """Writes the further texts of a row, which do not count as progress."""
+        """The method for retries, which do not count as progress."""
         return _Observed(self._method.sampling, self._progress, rows_per_text=0)
 
 
 def make_augmenter(settings: dict[str, Any], model: SharedInterpolator, progress: Progress) -> Augmenter:
-    """settings: fields of `Augmenter`, with the gates as {"copies": True, …}."""
+    """Create an augmenter; settings: fields of `Augmenter`, with the gates as {"copies": True, …}."""
     given = dict(settings)
     name, raw, gates = given.pop("method"), given.pop("raw_ratio"), given.pop("gates")
     method = methods.load(name, **({"model": model, "raw": raw} if name == "linda" else {}))
@@ -85,7 +81,7 @@ def make_augmenter(settings: dict[str, Any], model: SharedInterpolator, progress
 
 @dataclass(frozen=True)
 class TableFile:
-    """An uploaded table. `name` is what the user calls it; `path` is where the server put it."""
+    """An uploaded table. `name` is the user's name of the file; `path` is where it is stored."""
 
     path: Path
     name: str
@@ -96,21 +92,21 @@ class TableFile:
 
 
 def table_format(name: str) -> str:
-    """By the name of an upload."""
+    """Infer the format from the name of an upload."""
     if name.lower().endswith((".gz", ".xz")):
         raise LindaError(f"{name} is compressed; unpack it first, or use `linda augment`")
     return find_format(name)
 
 
 def read_table_file(path: Path, name: str, file_format: str, most_rows: int, shown: int = 5) -> TableFile:
-    """Reads all of a table once, so that a damaged one is refused when it is uploaded.
+    """Read a whole table once, so that a damaged one is rejected when it is uploaded.
 
     Args:
-        path: where the server put it.
-        name: what the user calls it, for messages.
+        path: where it is stored.
+        name: the user's name of the file, for messages.
         file_format: csv, tsv, jsonl or parquet.
-        most_rows: more are refused.
-        shown: rows at the beginning to keep for the page.
+        most_rows: maximum number of rows.
+        shown: number of first rows to keep for the page.
 
     Returns:
         The table's columns, its number of rows, and its first rows.
@@ -138,17 +134,17 @@ def read_table_file(path: Path, name: str, file_format: str, most_rows: int, sho
 def run_table(
     table: TableFile, output: Path, output_format: str, augmenter: Augmenter, progress: Progress
 ) -> RunSummary:
-    """Writes the file that `linda augment` writes with these settings.
+    """Write the file that `linda augment` writes with these settings.
 
     Args:
         table: the upload.
-        output: a file in a folder of the run's own.
+        output: the output file, in a folder of the run.
         output_format: csv, tsv, jsonl or parquet.
-        augmenter: of `make_augmenter`, with the same progress.
-        progress: is told how many rows are planned.
+        augmenter: from `make_augmenter`, with the same progress.
+        progress: receives the number of planned rows.
 
     Returns:
-        What was made, and what the gates did.
+        Counts of new and rejected rows.
 
     Example:
         run_table(table, folder / "output.csv", "csv", make_augmenter(settings, model, progress), progress)
@@ -164,14 +160,14 @@ def run_table(
 def preview_table(
     table: TableFile, folder: Path, augmenter: Augmenter, progress: Progress, rows: int = 20
 ) -> dict[str, Any]:
-    """The first new rows of a run with their parents, and what the gates did.
+    """Compute the first new rows of a run, with their parents and counts.
 
     Args:
         table: the upload.
-        folder: of the run's own, for scratch files.
-        augmenter: of `make_augmenter`, with the same progress.
-        progress: is told how many rows are planned.
-        rows: how many plan rows to follow.
+        folder: a folder for temporary files.
+        augmenter: from `make_augmenter`, with the same progress.
+        progress: receives the number of planned rows.
+        rows: number of plan rows.
 
     Returns:
         Values for JSON: `rows` (texts, origins of their words, labels, ratio, parents), `label_names`, counts.
@@ -233,7 +229,7 @@ def summary_values(summary: RunSummary) -> dict[str, Any]:
 def _rows_of(
     table: TableFile, wanted: set[int | None], columns: Sequence[str], label: str
 ) -> dict[int, dict[str, Any]]:
-    """Rows by their numbers: the texts in these columns, and the label."""
+    """Return rows by number: the texts in these columns, and the label."""
     _, batches = read_table(table.path, table.file_format, texts=columns, name=table.name)
     found: dict[int, dict[str, Any]] = {}
     first = 0
@@ -251,7 +247,7 @@ def _rows_of(
 
 @contextmanager
 def _named(path: Path, name: str) -> Iterator[None]:
-    """Errors call a file by the user's name for it."""
+    """Replace the path in errors by the user's name of the file."""
     try:
         yield
     except LindaError as error:
@@ -261,13 +257,13 @@ def _named(path: Path, name: str) -> Iterator[None]:
 def augment_rows(
     data: dict[str, list[Any]], settings: dict[str, Any], model: SharedInterpolator, progress: Progress
 ) -> list[dict[str, Any]]:
-    """`linda.augment` for parallel lists.
+    """Run `linda.augment` on parallel lists.
 
     Args:
         data: columns by name.
-        settings: fields of `Augmenter`, as `make_augmenter` takes them.
-        model: the server's.
-        progress: stops the work when it is told to.
+        settings: fields of `Augmenter`, as in `make_augmenter`.
+        model: the server's model.
+        progress: can stop the work.
 
     Returns:
         A list of rows, originals first.

@@ -1,10 +1,10 @@
-"""Tables, figures and advice, made from the cells alone.
+"""Tables, figures and advice, computed from the cells only.
 
 paper      the scores that the paper reports, and how each of its experiments is requested
-results    cells put together: the scores of each method in each column, by seed
+results    aggregated cells: the scores of each method in each column, by seed
 advice     one sentence per task
 tables     Markdown tables
-csv_files  the same numbers for programs
-figures    the tables as pictures
+csv_files  the same numbers as CSV
+figures    plots of the tables
 report     all of it as one document
 """

@@ -1,4 +1,4 @@
-"""The numbers of a report for programs: `results.csv` has every mean, `cells.csv` every seed."""
+"""The numbers of a report as CSV: `results.csv` has every mean, `cells.csv` every seed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RESULTS = (
 
 
 def write_results(by_metric: dict[str, Results], file: TextIO) -> None:
-    """One line for each column, method and metric."""
+    """Write one line for each column, method and metric."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(_RESULTS)
     for name, results in by_metric.items():
@@ -42,7 +42,7 @@ def write_results(by_metric: dict[str, Results], file: TextIO) -> None:
 
 
 def write_cells(results: Results, file: TextIO) -> None:
-    """One line for each seed, with every metric."""
+    """Write one line for each seed, with every metric."""
     metrics = results.metrics
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["task", "protocol", "domain", "test", "method", "seed", *metrics, "rows", "new_rows", "updates"])

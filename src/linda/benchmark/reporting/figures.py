@@ -1,4 +1,4 @@
-"""The tables as pictures."""
+"""Plots of the tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INCHES_PER_COLUMN, _HEIGHT = 1.5, 4.0
 
 
 def draw_figures(results: Results, output: Path) -> list[str]:
-    """The scores of every method in every column, and the gains over the baseline with their confidence intervals."""
+    """Draw the scores of all methods, and the gains over the baseline with their confidence intervals."""
     drawn = []
     drawing = {f"{results.metric.name.replace(':', '-')}.png": _scores}
     if results.compared:
@@ -98,5 +98,5 @@ def _colour(number: int) -> tuple[float, ...]:
 
 
 def _marker(number: int) -> str:
-    """Another shape when the colours repeat."""
+    """Use another shape when the colours repeat."""
     return _MARKERS[number // len(_COLOURS) % len(_MARKERS)]

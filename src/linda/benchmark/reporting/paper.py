@@ -1,6 +1,6 @@
 """The scores that the paper reports, and how each of its experiments is requested.
 
-The tables hold accuracies of BERT-base in percent, each followed by its standard deviation over five runs. The matrices
+The tables are accuracies of BERT-base in percent, each followed by its standard deviation over five runs. The matrices
 of Appendix D are missing: their data are not available in the original form.
 """
 
@@ -84,7 +84,7 @@ class Experiment:
     methods: tuple[str, ...]
     variants: tuple[str, ...] = ()  # more methods in the profile `paper`: LINDA as in the paper
     shots: tuple[int, ...] = ()
-    train_size: int | None = None  # the most training rows of any task
+    train_size: int | None = None  # maximum number of training rows of any task
     laptop_size: int = 1_000  # the same for a laptop
     test_size: int | None = None
     encoder: str | None = "google-bert/bert-base-uncased"
@@ -92,13 +92,13 @@ class Experiment:
     match: str = "epochs"
 
     def rows_of(self, task: str) -> int | None:
-        """The most training rows of this task."""
+        """Return the maximum number of training rows of this task."""
         return self.train_size or _SAMPLED.get(task)
 
 
 _METHODS = ("vanilla", "eda", "ssmba", "ssmba-soft", "mixup", "linda")
 
-# Partners of any label and the ratio uncalibrated; which label it takes differs from task to task (Appendix C).
+# Partners of any label and the ratio uncalibrated; the label rule differs between tasks (Appendix C).
 _RAW = ("linda-raw", "linda-raw-sharpened", "linda-raw-predicted")
 
 EXPERIMENTS = {
@@ -107,12 +107,12 @@ EXPERIMENTS = {
     ),
     "full": Experiment(_SINGLE, _METHODS, variants=_RAW),
     "nli": Experiment(("rte", "qnli", "mnli"), _METHODS, variants=_RAW),
-    # Movies are the paper's; the others stand in for its Amazon clothing and Yelp reviews.
+    # Movies are from the paper; the others replace its Amazon clothing and Yelp reviews.
     "ood": Experiment(
         ("movies", "womens-clothing", "yelp-cuisine"),
         _METHODS,
         variants=_RAW,
-        laptop_size=250,  # of every domain; whole reviews take a second or two each to write
+        laptop_size=250,  # per domain; writing a whole review takes a second or two
     ),
     "labels": Experiment(
         (*_SINGLE, "rte", "qnli", "mnli"),
@@ -122,7 +122,7 @@ EXPERIMENTS = {
 
 
 def find_experiment(name: str, profile: str) -> Experiment:
-    """`paper` is as published; `laptop` is what two CPU cores can do in a few hours: a small encoder, fewer rows."""
+    """Find an experiment: `paper` is as published, `laptop` runs on two CPU cores in a few hours."""
     experiment = EXPERIMENTS[name]
     if profile == "paper":
         return replace(experiment, methods=experiment.methods + experiment.variants)
@@ -131,6 +131,6 @@ def find_experiment(name: str, profile: str) -> Experiment:
         train_size=None if experiment.shots else experiment.laptop_size,
         test_size=2_000,
         encoder=None,
-        max_length=128,  # of tokens; it cuts reviews only
+        max_length=128,  # tokens; only reviews are truncated
         match="steps",
     )

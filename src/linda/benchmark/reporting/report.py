@@ -25,15 +25,15 @@ from linda.files.textio import atomic_writer
 
 
 def write_report(output: Path, metric: str = "accuracy", baseline: str = VANILLA) -> str:
-    """Writes everything that follows from the cells of a folder.
+    """Write all files that are computed from the cells of a folder.
 
     Args:
         output: The folder.
-        metric: Ranks the methods and decides the advice. All other metrics are shown too.
+        metric: The metric for ranking and advice. All other metrics are shown too.
         baseline: The method that others are compared with.
 
     Returns:
-        The report, as it is in `report.md`.
+        The text of `report.md`.
     """
     results = collect(read_cells(output / CELLS), metric, baseline)
     if not results.cells:
@@ -109,7 +109,7 @@ def _explanation(by_metric: dict[str, Results]) -> str:
 
 
 def _conditions(results: Results, commands: Sequence[str]) -> list[str]:
-    """What a reader needs to judge the tables and to compute them again."""
+    """List what a reader needs to judge and reproduce the tables."""
     dates = sorted({cell["date"] for cell in results.cells})
     machines = sorted({cell["machine"] for cell in results.cells})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"

@@ -1,4 +1,4 @@
-"""Cells put together: the scores of each method in each column, by seed, for one metric."""
+"""Aggregated cells: the scores of each method in each column, by seed, for one metric."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IN_DOMAIN, OUT_OF_DOMAIN = "in domain", "out of domain"
 
 SeedScores = dict[int, float]  # by seed
 
-# Scores in percent are kept to a thousandth of a point: means that differ by less are equal.
+# Scores in percent are rounded to a thousandth of a point: means that differ by less are equal.
 TIE = 0.001
 
 
@@ -33,7 +33,7 @@ class Results:
         scores: By column and method.
         matrices: By task, protocol, method and (training, test) domain.
         cells: The cells that they were read from.
-        metric: What the scores measure.
+        metric: The metric of the scores.
         baseline: The method that others are compared with.
     """
 
@@ -49,7 +49,7 @@ class Results:
 
     @property
     def methods(self) -> list[str]:
-        """In the order in which methods are known, vanilla first, each with its variants."""
+        """In the order of `recipe_names`, vanilla first, each with its variants."""
         known = recipe_names()
         found = {method for by_method in self.scores.values() for method in by_method}
         place = {name: number for number, name in enumerate(known)}
@@ -57,11 +57,11 @@ class Results:
 
     @property
     def compared(self) -> list[str]:
-        """All methods but the baseline; none if the baseline was not run."""
+        """All methods except the baseline; none if the baseline was not run."""
         return [method for method in self.methods if method != self.baseline] if self.baseline in self.methods else []
 
     def of(self, metric: str) -> Results:
-        """The same cells by another metric."""
+        """Return the results of the same cells by another metric."""
         return collect(self.cells, metric, self.baseline)
 
     @property
@@ -76,33 +76,33 @@ class Results:
         return summarize(scores) if scores else None
 
     def gain(self, column: Column, method: str) -> Difference | None:
-        """The method minus the baseline, paired by seed."""
+        """Compare the method with the baseline, paired by seed."""
         by_method = self.scores.get(column, {})
         return paired_difference(by_method.get(method, {}), by_method.get(self.baseline, {}))
 
     def gains(self, columns: Iterable[Column], method: str) -> dict[Column, Difference]:
-        """In those columns in which both can be compared."""
+        """Compare in all columns in which both have scores."""
         return {column: gain for column in columns if (gain := self.gain(column, method)) is not None}
 
     def gain_over(self, columns: Iterable[Column], method: str) -> Difference | None:
-        """On several columns: the mean of a seed's columns is one observation."""
+        """Compare over several columns: the mean of a seed over the columns is one observation."""
         parts = [self.scores[column] for column in columns]
         return paired_difference(
             _mean_scores([part[method] for part in parts]), _mean_scores([part[self.baseline] for part in parts])
         )
 
     def improvement(self, gain: Difference) -> float:
-        """The mean difference, positive where the method is better than the baseline."""
+        """Return the mean difference, positive if the method is better than the baseline."""
         return -gain.mean if self.metric.lower_is_better else gain.mean
 
     def detectable(self, column: Column) -> float | None:
-        """The smallest difference that was detectable for every method of the column, with 80 % power."""
+        """Return the smallest difference that was detectable for all methods of the column with 80 % power."""
         gains = (self.gain(column, method) for method in self.compared)
         found = [gain.detectable for gain in gains if gain is not None and gain.detectable is not None]
         return max(found, default=None)
 
     def paper(self, column: Column, method: str) -> PaperScore | None:
-        """What the paper reports, if the column is one of the paper: neither a search nor other data."""
+        """Return the paper's score, if the column has the paper's data and is not from a search."""
         sources = {cell["source"] for cell in self.cells if cell["task"] == column[0]}
         is_other = OWN_FILES in sources or (SAMPLE in sources and column[1] == FULL)
         is_papers = self.metric.name == "accuracy" and not is_other and not self.is_validation
@@ -113,7 +113,7 @@ class Results:
         return any(cell["settings"]["on"] == "validation" for cell in self.cells)
 
     def best(self, column: Column) -> set[str]:
-        """The method with the best mean, of those with every seed; several if they are equal."""
+        """Return the method with the best mean among those with all seeds; several if they are equal."""
         whole = self.seeds(column)
         sign = -1 if self.metric.lower_is_better else 1
         means = {
@@ -141,7 +141,7 @@ class Results:
 
 
 def collect(cells: Iterable[dict[str, Any]], metric: str = "accuracy", baseline: str = VANILLA) -> Results:
-    """The scores of all cells by one metric. A cell that does not have it is left out."""
+    """Collect the scores of all cells by one metric. Cells without it are ignored."""
     cells = list(map(upgraded, cells))
     check_comparable(cells)
     scores: dict[Column, dict[str, SeedScores]] = defaultdict(lambda: defaultdict(dict))
@@ -164,7 +164,7 @@ def collect(cells: Iterable[dict[str, Any]], metric: str = "accuracy", baseline:
             (OUT_OF_DOMAIN, [way for way in ways if way[0] != way[1]]),
         ):
             for method, matrix in by_method.items():
-                # A mean over fewer domains than another method's could not be compared with it.
+                # Means over different sets of domains could not be compared.
                 if found := _mean_scores([matrix.get(way, {}) for way in of_name]):
                     scores[task, protocol, name][method] = found
     ordered = dict(sorted(scores.items(), key=lambda item: _place(item[0], cells)))
@@ -172,7 +172,7 @@ def collect(cells: Iterable[dict[str, Any]], metric: str = "accuracy", baseline:
 
 
 def check_shown(results: Results) -> None:
-    """Raises a LindaError if no cell has the metric, or none is of the baseline."""
+    """Raise a LindaError if no cell has the metric, or if there are no cells of the baseline."""
     if not results.scores:
         raise LindaError(
             f"no cell has the metric {results.metric.name!r} (--metric); the cells have {', '.join(results.metrics)}"
@@ -184,13 +184,13 @@ def check_shown(results: Results) -> None:
 
 
 def _mean_scores(parts: list[SeedScores]) -> SeedScores:
-    """By seed, over the seeds that all parts have."""
+    """Average by seed, over the seeds that all parts have."""
     seeds = set.intersection(*(set(part) for part in parts)) if parts else set()
     return {seed: mean(part[seed] for part in parts) for seed in sorted(seeds)}
 
 
 def _place(column: Column, cells: list[dict[str, Any]]) -> tuple[Any, ...]:
-    """Tasks in the order of the paper, others by name; few rows before many, full sets last; little noise first."""
+    """Sort tasks in the order of the paper, then by name; then by number of rows, full last; then by noise."""
     task, protocol, test = column
     cell = next(cell for cell in cells if cell["task"] == task and cell["protocol"] == protocol)
     known = known_tasks()

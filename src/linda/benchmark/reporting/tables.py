@@ -21,7 +21,7 @@ def score_table(results: Results) -> str:
 
 
 def gain_table(results: Results) -> str:
-    """Differences to the baseline with confidence intervals, in bold beyond noise, and what was detectable."""
+    """Differences to the baseline with confidence intervals, in bold beyond noise, and detectable differences."""
     return (
         _by_column(results, _gain_cell, results.compared)
         + "\n"
@@ -50,7 +50,7 @@ def overview_table(results: Results) -> str:
 
 
 def paper_table(results: Results) -> str | None:
-    """What the paper reports of these columns; None if they are not the paper's."""
+    """The paper's scores in these columns; None if there are none."""
     methods = dict.fromkeys(
         method
         for column, method in PAPER_SCORES
@@ -108,7 +108,7 @@ def _score_cell(results: Results, column: Column, method: str) -> str:
 
 
 def _fewer_seeds(count: int, results: Results) -> str:
-    """Corrects the number of seeds in the heading."""
+    """Note a number of seeds that differs from the heading."""
     return f" ({count} seed{'s' * (count > 1)})" if count < results.all_seeds else ""
 
 

@@ -74,7 +74,7 @@ function openTable(opened, values) {
   const described = info.augment_settings.map((setting) => withColumns(setting, values));
   const isMain = ({ name }) => [...COLUMNS, ...MAIN].includes(name);
   byId("main-settings").replaceChildren(...described.filter(isMain).map(settingField));
-  const formats = { name: "output_format", default: table.format, help: "Of the file to download.", choices: ["csv", "tsv", "jsonl", "parquet"] };
+  const formats = { name: "output_format", default: table.format, help: "Format of the output file.", choices: ["csv", "tsv", "jsonl", "parquet"] };
   byId("more-settings").replaceChildren(
     ...described.filter((setting) => !isMain(setting) && setting.name !== "gates").map(settingField),
     settingField(formats),
@@ -188,7 +188,7 @@ function showPreview(result) {
   const dropped = Object.entries(result.gates).filter(([, { stopped }]) => stopped)
     .map(([gate, { stopped, left_out: out }]) => `${gate}: ${stopped} stopped, ${stopped - out} written again, ${out} left out`);
   say(byId("preview-summary"), `${count(result.made, "row")} of the first ${result.planned} planned; ${result.planned_in_all.toLocaleString("en")} in all. ` +
-    (dropped.length ? `Gates: ${dropped.join("; ")}.` : "The gates stopped nothing."));
+    (dropped.length ? `Gates: ${dropped.join("; ")}.` : "The gates rejected nothing."));
   byId("preview-rows").replaceChildren(...result.rows.map((row) => card(row, result.label_names)));
 }
 
