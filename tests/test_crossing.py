@@ -68,14 +68,18 @@ def mixture_of(model: LindaModel, a: str, b: str, alpha: float) -> Mixture:
         )
 
 
+def no_texts(model: LindaModel) -> Mixture:
+    with torch.no_grad():
+        return model.attention_mixing.without_texts(1)
+
+
 def read(model: LindaModel, mixture: Mixture, sequence: list[int]) -> torch.Tensor:
     """log p of every token after 0, 1 … T tokens of a sequence, (T + 1, V)."""
-    bias = mixture.prior.masked_fill(mixture.mask == 0, -torch.inf)[:, None, None]
     start = model.seq2seq.config.decoder_start_token_id
     with torch.no_grad():
         logits = model.seq2seq(
             encoder_outputs=(mixture.states,),
-            attention_mask=bias,
+            attention_mask=mixture.mask,
             decoder_input_ids=torch.tensor([[start, *sequence]]),
         ).logits[0]
     return logits.log_softmax(dim=-1)
@@ -85,10 +89,12 @@ def tokens_in(pair: CrossedPair, crossover: Crossover) -> list[int]:
     return [token for t, start, stop in crossover.runs for chunk in pair.chunks[t][start:stop] for token in chunk]
 
 
-def penalty(pair: CrossedPair, crossover: Crossover, alpha: float) -> float:
+def score_of(pair: CrossedPair, crossover: Crossover, alpha: float, log_likelihood: float) -> float:
     """For texts without brackets and quotation marks."""
+    length = len(tokens_in(pair, crossover))
     wanted = alpha * len(pair.sequences[0]) + (1 - alpha) * len(pair.sequences[1])
-    return 4 * abs(crossover.share - alpha) + 1.5 * abs(math.log(len(tokens_in(pair, crossover)) / wanted))
+    penalty = 4 * abs(crossover.share - alpha) + 1.5 * abs(math.log(length / wanted))
+    return 8 * log_likelihood / (length + 1) - penalty  # the mean includes the end marker
 
 
 def crossed(model: LindaModel, a: str, b: str, alpha: float = 0.5, seed: int = 0) -> CrossedPair:
@@ -108,7 +114,7 @@ class TestScores:
     @pytest.mark.parametrize(("a", "b"), PAIRS)
     def test_one_seam_is_scored_as_by_brute_force(self, model: LindaModel, a: str, b: str, alpha: float) -> None:
         """One text before the seam, one step out of it at the seam, then the other text in its own context."""
-        pair, mixture = crossed(model, a, b, alpha), mixture_of(model, a, b, alpha)
+        pair, mixture = crossed(model, a, b, alpha), no_texts(model)
         _, search = searched(model, pair, mixture)
         found = [crossover for crossover in search.best(alpha, 10**6) if len(crossover.runs) == 2]
         assert len(found) > 3
@@ -122,7 +128,7 @@ class TestScores:
             expected = sum(along[x][place, token].item() for place, token in enumerate(before))
             expected += along[x][len(before), after[0]].item()
             expected += sum(along[y][skipped + place, token].item() for place, token in enumerate(after) if place)
-            assert crossover.score == pytest.approx(expected - penalty(pair, crossover, alpha), abs=1e-3)
+            assert crossover.score == pytest.approx(score_of(pair, crossover, alpha, expected), abs=1e-3)
 
     @pytest.mark.parametrize("alpha", [0.3, 0.5, 0.75])
     def test_read_to_the_end_one_seam_is_scored_by_its_log_likelihood(
@@ -130,9 +136,9 @@ class TestScores:
     ) -> None:
         monkeypatch.setattr("linda.interpolation.crossing._BEHIND", 1000)
         for a, b in PAIRS:
-            pair, mixture = crossed(model, a, b, alpha), mixture_of(model, a, b, alpha)
+            pair, mixture = crossed(model, a, b, alpha), no_texts(model)
             reading, search = searched(model, pair, mixture)
-            shortlist = [crossover for crossover in search.best(alpha, 40) if len(crossover.runs) == 2]
+            shortlist = [crossover for crossover in search.best(alpha, 400) if len(crossover.runs) == 2]
             assert len(shortlist) > 3
             [found] = _read_on(reading, [pair], [shortlist])
             assert {crossover.runs for crossover in found} == {crossover.runs for crossover in shortlist}
@@ -140,15 +146,15 @@ class TestScores:
             for crossover in found:
                 targets = torch.tensor([[*tokens_in(pair, crossover), pair._end]])
                 with torch.no_grad():
-                    likelihood = model.log_likelihood(mixture.states, mixture.mask, targets, prior=mixture.prior)
-                expected = likelihood.item() - penalty(pair, crossover, alpha)
+                    likelihood = model.log_likelihood(mixture.states, mixture.mask, targets)
+                expected = score_of(pair, crossover, alpha, likelihood.item())
                 assert crossover.score == pytest.approx(expected, abs=1e-3)
 
     def test_a_crossover_has_the_tokens_of_its_text(self, model: LindaModel) -> None:
         """If the tokenizer does not merge tokens across a seam."""
         tokens = Tokens.of(model)
         for a, b in PAIRS:
-            pair, mixture = crossed(model, a, b), mixture_of(model, a, b, 0.5)
+            pair, mixture = crossed(model, a, b), no_texts(model)
             _, search = searched(model, pair, mixture)
             for crossover in search.best(0.5, 30):
                 assert tuple(tokens_in(pair, crossover)) == tokens.ids(crossover.text(*pair.texts))[:-1]
@@ -201,7 +207,7 @@ class TestSampling:
         crossing = crossed(model, *pair, seed=seed)
         [texts] = cross(
             TorchEngine(model.seq2seq),
-            mixture_of(model, *pair, 0.5),
+            no_texts(model),
             [crossing],
             Decoding(sample=True, **settings),
         )
@@ -210,7 +216,7 @@ class TestSampling:
     def best(self, model: LindaModel, count: int) -> list[str]:
         """By their scores before the tokens behind the seams are scored."""
         pair = crossed(model, *PAIRS[0])
-        _, search = searched(model, pair, mixture_of(model, *PAIRS[0], 0.5))
+        _, search = searched(model, pair, no_texts(model))
         return [crossover.text(*pair.texts) for crossover in search.best(0.5, count)]
 
     def test_the_seed_alone_decides_and_the_first_is_the_same_whatever_n(self, model: LindaModel) -> None:
@@ -241,7 +247,7 @@ class TestSampling:
 
     def test_draws_follow_the_scores(self, model: LindaModel) -> None:
         pair = crossed(model, *PAIRS[0])
-        _, search = searched(model, pair, mixture_of(model, *PAIRS[0], 0.5))
+        _, search = searched(model, pair, no_texts(model))
         first, second = search.best(0.5, 2)
         temperature = max(0.1, first.score - second.score)
         drawn = [self.drawn(model, seed, n=1, top_k=2, temperature=temperature)[0] for seed in range(400)]
@@ -264,7 +270,7 @@ class TestMix:
 
     def test_the_text_is_the_best_after_reading_on(self, exact: Interpolator, model: LindaModel) -> None:
         a, b = PAIRS[0]
-        pair, mixture = crossed(model, a, b), mixture_of(model, a, b, 0.5)
+        pair, mixture = crossed(model, a, b), no_texts(model)
         reading, search = searched(model, pair, mixture)
         [found] = _read_on(reading, [pair], [search.best(0.5, 8)])
         assert exact.mix(a, b, 0.5) == found[0].text(*pair.texts)

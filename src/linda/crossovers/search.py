@@ -69,13 +69,19 @@ class SeamScores:
         seams: (n + 1, m + 1) each: how well b[j:] follows a[:i], and a[i:] follows b[:j], compared to its own context.
         runs: (n + 1,) and (m + 1,): cumulative scores of the chunks of a and of b before each place.
         lengths: number of tokens before each place of a and of b, for the length penalty.
+        per_token: if above 0, the mean worth per token counts, times this, instead of the sum.
         second_seam: added for a second seam.
     """
 
     seams: tuple[FloatArray, FloatArray]
     runs: tuple[FloatArray, FloatArray]
     lengths: tuple[IntArray, IntArray]
+    per_token: float = 0.0
     second_seam: float = 0.0
+
+    def weighted(self, worth: FloatArray, length: IntArray) -> FloatArray:
+        """Return what worth contributes to the score of a crossover of the given length (plus an end marker)."""
+        return self.per_token * worth / (length + 1) if self.per_token else worth
 
 
 class CrossoverSearch:
@@ -192,7 +198,9 @@ class CrossoverSearch:
             + _LENGTH_PENALTY * np.abs(np.log(length))
             + _UNBALANCED_PENALTY * totals.unbalanced
         )
-        return np.where(fits & totals.has_both, totals.worth + seams - penalty, -np.inf)
+        return np.where(
+            fits & totals.has_both, self._scores.weighted(totals.worth + seams, totals.length) - penalty, -np.inf
+        )
 
     def _parts(self, crossover: Crossover) -> list[list[str]]:
         return [self._texts[t].chunks[start:stop] for t, start, stop in crossover.runs]

@@ -1,12 +1,14 @@
-"""Find the crossover of two texts that the decoder scores best.
+"""Find the crossover of two texts that reads best to the decoder.
 
 Beam search is a poor way to find a text in the middle: the position of the change from one text to the other is
 uncertain, so no single change is more likely than none, and the likeliest text is a copy. Instead, all crossovers are
-scored:
+scored by their mean log-likelihood per token. The decoder reads them without any source text
+(`AttentionMixing.without_texts`), as a language model: a decoder that sees a and b expects to go on copying, so its
+scores say more about where it expects the change than about how the text reads.
 
-1. The decoder scores a and b by forced decoding, given the mixture of both. After every prefix a[:i] this gives log p
-   of a's next token and of the first token of every b[j:]; likewise with a and b exchanged. This is the score of every
-   crossover, except for the effect of a seam on the tokens after the first one behind it.
+1. The decoder scores a and b by forced decoding. After every prefix a[:i] this gives log p of a's next token and of the
+   first token of every b[j:]; likewise with a and b exchanged. This is the score of every crossover, except for the
+   effect of a seam on the tokens after the first one behind it.
 2. For the best few crossovers, the decoder also scores the tokens behind their seams. The best of these is returned.
 
 The result is assembled from the original strings, so that nothing is lost in the tokenizer.
@@ -14,7 +16,7 @@ The result is assembled from the original strings, so that nothing is lost in th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,10 +28,12 @@ from linda.crossovers.search import FloatArray, Seam
 from linda.engines import Engine
 from linda.engines.decoding import Decoding
 from linda.engines.forced import Branch, Reading
+from linda.errors import LindaError
 from linda.model.attention_mixing import Mixture
 from linda.model.tokens import Tokens
 
 PATHS = 3  # sequences per row that must fit in a batch: a, b, and the tokens behind the seams
+_PER_TOKEN = 8.0  # weight of the mean log-likelihood against the penalties for ratio and length
 _READ_ON = 8  # crossovers per row that are scored again behind their seams
 _BEHIND = 4  # tokens behind a seam that are scored again
 _DRAWN_FROM = 48  # crossovers to sample from
@@ -100,9 +104,18 @@ class CrossedPair:
             return there - own[y][1]
 
         scores = SeamScores(
-            seams=(seams(0, 1), seams(1, 0)), runs=(own[0][0], own[1][0]), lengths=(places[0], places[1])
+            seams=(seams(0, 1), seams(1, 0)),
+            runs=(own[0][0], own[1][0]),
+            lengths=(places[0], places[1]),
+            per_token=_PER_TOKEN,
         )
         return CrossoverSearch(*self.texts, scores)
+
+    def changed(self, crossover: Crossover, changes: Mapping[Seam, float]) -> Crossover:
+        """Return the crossover with a score that includes the changes behind its seams."""
+        tokens = sum(int(self._places[t][stop] - self._places[t][start]) for t, start, stop in crossover.runs)
+        change = sum(changes[seam] for seam in crossover.seams)
+        return replace(crossover, score=crossover.score + _PER_TOKEN * change / (tokens + 1))
 
 
 def cross(engine: Engine, mixture: Mixture, pairs: Sequence[CrossedPair], decoding: Decoding) -> list[list[str]]:
@@ -110,7 +123,7 @@ def cross(engine: Engine, mixture: Mixture, pairs: Sequence[CrossedPair], decodi
 
     Args:
         engine: scores the texts.
-        mixture: the mixtures of the B pairs.
+        mixture: what the decoder attends to while it scores, for B rows.
         pairs: the B pairs.
         decoding: how many to return (`n`), and whether to return the best or to sample (`sample`, with temperature,
             top-k and top-p).
@@ -121,6 +134,8 @@ def cross(engine: Engine, mixture: Mixture, pairs: Sequence[CrossedPair], decodi
     reading = engine.read(
         mixture.states, mixture.mask, [pair.sequences for pair in pairs], [pair.wanted for pair in pairs], mixture.prior
     )
+    if any(log_p.isnan().any() for row in reading.log_p for log_p in row):
+        raise LindaError("the decoder's scores are not numbers: the weights are damaged; download the model again")
     count = _DRAWN_FROM if decoding.sample else max(decoding.n, _READ_ON)
     found = [pair.search(*read).best(pair.alpha, count) for pair, read in zip(pairs, reading.log_p, strict=True)]
     if decoding.sample:
@@ -149,7 +164,7 @@ def _read_on(reading: Reading, pairs: Sequence[CrossedPair], found: Sequence[lis
             seam: pair.change(seam, log_p, reading.log_p[row])
             for seam, log_p in zip(seams[row], read[row], strict=True)
         }
-        scored = [replace(c, score=c.score + sum(changes[seam] for seam in c.seams)) for c in found[row]]
+        scored = [pair.changed(crossover, changes) for crossover in found[row]]
         ordered.append(sorted(scored, key=lambda crossover: -crossover.score))
     return ordered
 

@@ -269,12 +269,13 @@ class Interpolator:
         on_progress: Callable[[int], object],
     ) -> list[list[str]]:
         """Return the candidates of each job, in the order of the jobs."""
-        states = encoded([text for job in jobs for text in (job.a, job.b)])
+        written: list[list[str]] = [[] for _ in jobs]
+        self._cross(jobs, written, decoding, batch_tokens, on_progress)
+        left = [job for job, texts in zip(jobs, written, strict=True) if len(texts) < decoding.n]
+        states = encoded([text for job in left for text in (job.a, job.b)])
         lengths = _mixed_lengths(
             [len(job.a) for job in jobs], [len(job.b) for job in jobs], [job.alpha for job in jobs]
         )
-        written: list[list[str]] = [[] for _ in jobs]
-        self._cross(jobs, states, written, decoding, batch_tokens, on_progress)
         for kind, settings in decoding_by_kind(decoding, self.tokens.bytes).items():
             for by_attention in (False, True):
                 places = [
@@ -310,7 +311,6 @@ class Interpolator:
     def _cross(
         self,
         jobs: list[Job],
-        states: dict[Ids, Tensor],
         written: list[list[str]],
         decoding: Decoding,
         batch_tokens: int,
@@ -333,8 +333,9 @@ class Interpolator:
         lengths = [max(len(jobs[i].a), len(jobs[i].b)) for i in places]
         for group in batches(lengths, batch_tokens, PATHS):
             batch = [places[i] for i in group]
-            mixture = self._mixture([jobs[i] for i in batch], states, by_attention=True)
-            found = cross(self.engine, mixture, [crossed[i] for i in batch], decoding)
+            assert self.attention_mixing is not None
+            no_texts = self.attention_mixing.without_texts(len(batch))
+            found = cross(self.engine, no_texts, [crossed[i] for i in batch], decoding)
             for i, texts in zip(batch, found, strict=True):
                 written[i] = texts
                 if len(texts) == decoding.n:

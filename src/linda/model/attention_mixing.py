@@ -44,6 +44,13 @@ class AttentionMixing(nn.Module):
         super().__init__()
         self.sources = nn.Parameter(torch.zeros(2, width))
         self.control = nn.Parameter(torch.zeros(6, width))
+        self.no_text = nn.Parameter(torch.zeros(width))
+
+    def without_texts(self, rows: int) -> Mixture:
+        """Return a mixture of no text at all, for which the decoder is a language model."""
+        states = self.no_text.expand(rows, 1, -1)
+        lengths = torch.zeros(rows, dtype=torch.long, device=states.device)
+        return Mixture(states, torch.ones(rows, 1, dtype=torch.long, device=states.device), lengths)
 
     def mix(self, states_a: Tensor, mask_a: Tensor, states_b: Tensor, mask_b: Tensor, alpha: Tensor) -> Mixture:
         """Mix B pairs of texts.
