@@ -145,9 +145,13 @@ def _check_numbers(name: str, values: dict[str, Any]) -> None:
 
 
 def upgraded(cell: dict[str, Any]) -> dict[str, Any]:
-    """A cell of an earlier version in today's form: it had the accuracy alone, of a fine-tuned student."""
+    """A cell of an earlier version in today's form: the accuracy alone, of a fine-tuned student; another word for the
+    budget."""
     scores = {test: found if isinstance(found, dict) else {"accuracy": found} for test, found in cell["scores"].items()}
     settings = {"student": "finetune", "folds": 0, **cell["settings"]}
+    if "match" in settings:
+        match = settings.pop("match")
+        settings["budget"] = "updates" if match == "steps" else match
     return {"imbalance": None, "label_noise": 0.0, **cell, "scores": scores, "settings": settings}
 
 

@@ -45,8 +45,8 @@ _QUICK_SEEDS, _SLOW_SEEDS = 25, 5
     "--profile",
     type=click.Choice(["laptop", "paper"]),
     default="laptop",
-    help="laptop: MiniLM, at most 1,000 training rows (ood: 250 per domain) and 2,000 test rows. paper: BERT-base, all "
-    "rows, and LINDA as in the paper too.",
+    help="laptop: MiniLM, at most 1,000 training rows (ood: 250 per domain) and 2,000 test rows, equal updates. paper: "
+    "BERT-base, all rows, equal epochs, and EDA and SSMBA keep every row.",
 )
 @click.option("--tasks", help="Tasks by name, e.g. trec-coarse,sst2. An unknown name lists all.")
 @click.option("--data", type=PATH, help="Folder of tasks (NAME/train.jsonl.gz, …), instead of the hub.")
@@ -107,10 +107,10 @@ _QUICK_SEEDS, _SLOW_SEEDS = 25, 5
 @click.option("--batch-size", type=click.IntRange(1, 100_000), help="[default: 8 with few rows per class, else 32]")
 @click.option("--epochs", type=click.IntRange(1, 10_000), help="[default: 30 with few rows per class, else 5]")
 @click.option(
-    "--match",
-    type=click.Choice(["steps", "epochs"]),
-    help="steps: the same number of updates for all methods. epochs: more rows, more updates, as in the paper.  "
-    "[default: steps]",
+    "--budget",
+    type=click.Choice(["updates", "epochs"]),
+    help="updates: the same number of updates for all methods. epochs: the same number of epochs, so that more rows "
+    "mean more updates, as in the paper.  [default: updates; epochs in the profile paper]",
 )
 @click.option(
     "--max-length",
@@ -154,10 +154,14 @@ def command(context: click.Context, /, output: Path, **given: Any) -> None:
     if tasks:
         settings = _settings(given, experiment)
         names = _listed(given["methods"]) or _default_methods(given, experiment, settings)
-        recipes = [parse_recipe(name) for name in names]
+        as_published = experiment is not None and experiment.as_published
+        recipes = [parse_recipe(name, as_published) for name in names]
         # Before a search of the learning rate: this finds what cannot be computed.
         cells = make_grid(tasks, recipes, range(_seeds(given, settings)), settings)
         _check_used(context, recipes, settings)
+        if as_published:
+            for line in settings.models.described({str(recipe.source) for recipe in recipes}):
+                click.echo(line, err=True)
         if settings.kind.uses_learning_rate:
             settings = replace(settings, learning_rate=_learning_rate(given, tasks, settings, output))
         run_grid(cells, settings, output, given["workers"], command=command_line)
@@ -191,6 +195,7 @@ def _check_used(context: click.Context, recipes: list[Recipe], settings: Benchma
     students = {settings.student, settings.teacher_name if any(r.uses_teacher for r in recipes) else settings.student}
     trains = any(find_student(name).uses_learning_rate for name in students)
     idle = {
+        "budget": None if settings.kind.trains_encoder else f"{settings.student} is not trained in epochs",
         **dict.fromkeys(("learning_rate", "batch_size", "epochs"), None if trains else "only finetune has it"),
         **dict.fromkeys(
             ("teacher", "teacher_encoder"),
@@ -274,8 +279,9 @@ def _settings(given: dict[str, Any], experiment: Experiment | None) -> Benchmark
     from linda.benchmark.settings import BenchmarkSettings
 
     there, back = given["translate"] or (None, None)
-    preset = {name: getattr(experiment, name) for name in ("encoder", "max_length", "match", "test_size") if experiment}
-    names = ["encoder", "max_length", "match", "test_size", "batch_size", "epochs", "on", "student", "folds"]
+    of_experiment = ["encoder", "max_length", "budget", "test_size"]
+    preset = {name: getattr(experiment, name) for name in of_experiment if experiment}
+    names = [*of_experiment, "batch_size", "epochs", "on", "student", "folds"]
     names += ["teacher", "teacher_encoder", "unlabelled", "text", "label"]
     chosen = {name: given[name] for name in names if given[name] is not None}
     models = Models(given["model"], given["masked_model"], there, back, given["engine"])
