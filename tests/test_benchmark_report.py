@@ -156,14 +156,14 @@ def test_the_papers_linda_stands_beside_the_method_of_its_policy(tmp_path: Path)
     models = {"encoder": "tiny", "on": "test", "test_size": 100, "budget": "updates", "linda_model": "embedded 0123"}
     cells = VANILLA + several("eda", [60.0], policy={"gates": True})
     cells += several("linda-raw", [61.0], settings=models) + several("linda", [62.0], settings=models)
-    cells += several("ssmba", [62.0], settings=models, policy={"gates": False})
+    cells += several("ssmba+gates=false", [62.0], settings=models, policy={"gates": False})
     write_cells(tmp_path, [{**one, "settings": {**one["settings"], "budget": "updates"}} for one in cells])
     report = write_report(tmp_path)
     rows = {row["method"]: row for row in csv.DictReader((tmp_path / "results.csv").open())}
     assert {name: row["paper_mean"] for name, row in rows.items()} == {
         "vanilla": "59.800",
         "eda": "62.300",
-        "ssmba": "60.300",
+        "ssmba+gates=false": "60.300",
         "linda-raw": "63.500",
         "linda": "",
     }

@@ -127,8 +127,9 @@ _QUICK_SEEDS, _SLOW_SEEDS = 25, 5
     default=2,
     help="Cells computed at a time, on one thread each; a single worker uses all threads.",
 )
+@click.option("--dry-run", is_flag=True, help="Compute nothing; say how many cells are missing and how long they take.")
 @click.pass_context
-def command(context: click.Context, /, output: Path, **given: Any) -> None:
+def command(context: click.Context, /, output: Path, **given: Any) -> float | None:
     """Compare augmentation methods on the same rows, seeds and number of updates.
 
     Every cell (task, method, seed) is a file in OUTPUT/cells; a second run computes only what is missing. The report
@@ -140,7 +141,8 @@ def command(context: click.Context, /, output: Path, **given: Any) -> None:
       linda bench --train my.csv --test my_test.csv --imbalance 10:100 --student tfidf --metric macro_f1_tuned \\
           --methods vanilla,class-weights,oversample,linda+balance --output rare
     """
-    from linda.benchmark.grid import check_results_folder, make_grid, run_grid
+    from linda.benchmark.estimate import estimated_hours
+    from linda.benchmark.grid import check_results_folder, make_grid, missing_cells, run_grid
     from linda.benchmark.recipes import parse_recipe
     from linda.benchmark.reporting.report import write_report
     from linda.evaluation.metrics import find_metric
@@ -162,12 +164,18 @@ def command(context: click.Context, /, output: Path, **given: Any) -> None:
         if as_published:
             for line in settings.models.described({str(recipe.source) for recipe in recipes}):
                 click.echo(line, err=True)
+        if given["dry_run"]:
+            hours, missing = estimated_hours(cells, settings, output, given["workers"]), missing_cells(cells, output)
+            time = f"about {hours:,.1f} hours on {given['workers']} CPU core{'s' * (given['workers'] > 1)}"
+            click.echo(f"{len(missing):,} of {len(cells):,} cells are missing: {time}")
+            return hours
         if settings.kind.uses_learning_rate:
-            settings = replace(settings, learning_rate=_learning_rate(given, tasks, settings, output))
+            settings = replace(settings, learning_rate=_learning_rate(given, experiment, tasks, settings, output))
         run_grid(cells, settings, output, given["workers"], command=command_line)
     report = write_report(output, given["metric"], given["baseline"])
     click.echo(report.split("\n## ")[0].strip())
     click.echo(f"\nTables and figures: {output / 'report.md'}")
+    return None
 
 
 def _check_needed(context: click.Context) -> None:
@@ -266,11 +274,9 @@ def _draws(given: dict[str, Any], experiment: Experiment | None, task: str) -> l
         return [Protocol(imbalance=_ratio(part), rare=given["rare"]) for part in imbalance]
     if given["train_size"]:
         return [Protocol(train_size=given["train_size"])]
-    if experiment is None:
+    if shots or experiment is None:
         return [Protocol(shots=number) for number in shots] or [Protocol()]
-    return [Protocol(shots=number) for number in shots or experiment.shots] or [
-        Protocol(train_size=experiment.rows_of(task))
-    ]
+    return experiment.draws(task)
 
 
 def _settings(given: dict[str, Any], experiment: Experiment | None) -> BenchmarkSettings:
@@ -288,13 +294,20 @@ def _settings(given: dict[str, Any], experiment: Experiment | None) -> Benchmark
     return BenchmarkSettings(**{**preset, **chosen}, models=models)
 
 
-def _learning_rate(given: dict[str, Any], tasks: TaskProtocols, settings: BenchmarkSettings, output: Path) -> float:
-    """As given, or as known for the encoder, or searched."""
+def _learning_rate(
+    given: dict[str, Any],
+    experiment: Experiment | None,
+    tasks: TaskProtocols,
+    settings: BenchmarkSettings,
+    output: Path,
+) -> float:
+    """As given, or as in the paper, or as known for the encoder, or searched."""
     from linda.classifier.encoder import known_learning_rate
 
     rate = given["learning_rate"]
     if rate is None:
-        rate = known_learning_rate(settings.encoder) or "search"
+        of_paper = experiment.learning_rate if experiment else None
+        rate = of_paper or known_learning_rate(settings.encoder) or "search"
     if rate == "search":
         return _searched_rate(tasks, settings, output, given["workers"])
     return _positive(rate, "--learning-rate")

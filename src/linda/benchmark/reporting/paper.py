@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from linda.benchmark.protocol import Protocol
+
 Column = tuple[str, str, str]  # task, protocol, test set
 PaperScore = tuple[float, float]  # mean, standard deviation
 
@@ -95,7 +97,7 @@ PAPER_SCORES: dict[tuple[Column, str], PaperScore] = {
 
 @dataclass(frozen=True)
 class Experiment:
-    """One of the paper's experiments. shots: empty for full training sets."""
+    """One of the paper's experiments, with its settings. shots: empty for full training sets."""
 
     tasks: tuple[str, ...]
     methods: tuple[str, ...]
@@ -104,6 +106,7 @@ class Experiment:
     laptop_size: int = 1_000  # the same for a laptop
     test_size: int | None = None
     encoder: str | None = "google-bert/bert-base-uncased"
+    learning_rate: float | None = 3e-5  # None: the one that is best for the encoder
     max_length: int = 512
     budget: str = "epochs"
     as_published: bool = True  # the baselines keep every row, as in the paper
@@ -111,6 +114,10 @@ class Experiment:
     def rows_of(self, task: str) -> int | None:
         """The most training rows of this task."""
         return self.train_size or _SAMPLED.get(task)
+
+    def draws(self, task: str) -> list[Protocol]:
+        """How the training rows of this task are drawn."""
+        return [Protocol(shots=number) for number in self.shots] or [Protocol(train_size=self.rows_of(task))]
 
 
 # LINDA as in the paper; which of the labels is the best differs from task to task (Appendix C).
@@ -146,6 +153,7 @@ def find_experiment(name: str, profile: str) -> Experiment:
         train_size=None if experiment.shots else experiment.laptop_size,
         test_size=2_000,
         encoder=None,
+        learning_rate=None,
         max_length=128,  # of tokens; it cuts reviews only
         budget="updates",
         as_published=False,
