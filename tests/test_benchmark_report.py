@@ -436,7 +436,7 @@ def test_the_profile_of_the_paper_has_its_settings(name: str, shots: tuple[int, 
     assert experiment.shots == shots
     assert {task: experiment.rows_of(task) for task in experiment.tasks} == rows
     assert {"vanilla", "eda", "ssmba", "mixup", "linda-raw"} <= set(experiment.methods)
-    assert experiment.as_published
+    assert (experiment.as_published, experiment.engine, experiment.learning_rate) == (True, "torch", 3e-5)
     raw = parse_recipe("linda-raw").policy
     assert (raw.partners, raw.raw_ratio, raw.labels, raw.per_row) == ("any", True, "interpolated", 1)
     assert (raw.gates, raw.ratio, raw.weight) == (False, "uniform", 1)

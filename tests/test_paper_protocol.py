@@ -92,6 +92,8 @@ def test_the_profile_of_the_paper_is_its_procedure(small: list[str], encoder: st
     assert set(cells) == set(EXPERIMENTS["nli"].methods)
     for method, cell in cells.items():
         assert (cell["settings"]["budget"], cell["settings"]["learning_rate"]) == ("epochs", 3e-5)
+        if method.startswith("linda"):
+            assert cell["settings"]["engine"] == "torch"
         if method in ("vanilla", "mixup"):
             assert (cell["new_rows"], cell["updates"]) == (0, 1)
         elif method != "linda":  # one new row for every row, whatever it is, and twice the updates

@@ -152,6 +152,8 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
     _check_needed(context)
     find_metric(given["metric"])
     experiment = _experiment(given)
+    if experiment is not None and "engine" not in asked_for(context):
+        given["engine"] = experiment.engine
     tasks = [(task, _protocols(given, experiment, task.name)) for task in _tasks(given, experiment)]
     if tasks:
         settings = _settings(given, experiment)

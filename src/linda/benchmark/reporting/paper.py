@@ -109,6 +109,7 @@ class Experiment:
     learning_rate: float | None = 3e-5  # None: the one that is best for the encoder
     max_length: int = 512
     budget: str = "epochs"
+    engine: str = "torch"  # runs the LINDA model: the paper knows no 8-bit weights
     as_published: bool = True  # the baselines keep every row, as in the paper
 
     def rows_of(self, task: str) -> int | None:
@@ -156,6 +157,7 @@ def find_experiment(name: str, profile: str) -> Experiment:
         learning_rate=None,
         max_length=128,  # of tokens; it cuts reviews only
         budget="updates",
+        engine="auto",
         as_published=False,
     )
 
