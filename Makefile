@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PROFILE ?= laptop
 
-.PHONY: demo test lint embedded-model clean
+.PHONY: demo test lint embedded-model reproduce clean
 
 demo: $(STAMP)  ## install, and write the path between two sentences with the embedded model
 	$(BIN)/linda interpolate "The museum is open every day." "The library is closed on Sunday." --ladder 5
@@ -22,6 +23,11 @@ lint: $(STAMP)
 
 embedded-model: $(STAMP)  ## train the embedded model again (about a day): BASE=opus-mt-fr-en DATA=… WORK=…
 	$(BIN)/python scripts/embedded_model.py --base "$(BASE)" --data "$(DATA)" --work "$(WORK)"
+
+reproduce: $(STAMP)  ## the paper's five tables, resumable: DATA=folder of tasks WORK=… [PROFILE=laptop|paper] [OPTIONS=…]
+	@test -n "$(DATA)" -a -n "$(WORK)" || { echo "make reproduce needs the folder of tasks (docs/bench.md, Tasks) and one \
+	for the results: make reproduce DATA=tasks WORK=results [PROFILE=paper]" >&2; exit 2; }
+	$(BIN)/python scripts/reproduce.py --data "$(DATA)" --work "$(WORK)" --profile "$(PROFILE)" -- $(OPTIONS)
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

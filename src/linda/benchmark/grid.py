@@ -169,7 +169,7 @@ def _run_missing(
 
     if command is not None:
         _keep_command(folder.parent / COMMANDS, command)
-    missing = [cell for cell in cells if not (folder / cell.file_name).exists()]
+    missing = missing_cells(cells, folder.parent)
     with tqdm(
         total=len(cells), initial=len(cells) - len(missing), unit="cell", disable=None if progress else True
     ) as bar:
@@ -177,6 +177,11 @@ def _run_missing(
             bar.set_postfix_str(f"{result['task']} {result['method']} {result['accuracy']:.1f}", refresh=False)
             bar.update()
     return len(missing)
+
+
+def missing_cells(cells: Sequence[Cell], output: Path) -> list[Cell]:
+    """Those that a folder of results does not have yet."""
+    return [cell for cell in cells if not (output / CELLS / cell.file_name).exists()]
 
 
 def _keep_command(file: Path, command: str) -> None:

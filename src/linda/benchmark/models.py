@@ -43,9 +43,46 @@ class Models:
         if self.linda is not None and Path(self.linda).is_dir():
             LindaConfig.from_json(Path(self.linda) / CONFIG_FILE)  # raises if it is not a LINDA model
 
+    def described(self, names: set[str]) -> list[str]:
+        """One line for each of LINDA and SSMBA among these methods: which model runs it, and whether the paper's does.
+
+        Args:
+            names: Names of augmentation methods.
+
+        Returns:
+            The lines.
+
+        Example:
+            Models(masked="google-bert/bert-base-uncased").described({"ssmba"})
+        """
+        lines = []
+        if "linda" in names:
+            lines.append(f"LINDA: {_described_model(self.linda)}")
+        if "ssmba" in names and self.masked is not None:
+            lines.append(f"SSMBA: the masked language model {self.masked}")
+        elif "ssmba" in names:
+            lines.append(
+                f"SSMBA: {_described_model(self.linda)}; SSMBA is published with a masked language model: "
+                "--masked-model google-bert/bert-base-uncased"
+            )
+        return lines
+
     def use_linda(self, method: str | None) -> bool:
         """Whether a method runs the LINDA model."""
         return method == "linda" or (method == "ssmba" and self.masked is None)
+
+
+def _described_model(model: str | None) -> str:
+    if model is not None and not Path(model).is_dir():
+        return f"the model {model} of the hub"
+    config = LindaConfig.from_json((EMBEDDED if model is None else Path(model)) / CONFIG_FILE)
+    base = config.base
+    size = f"{base.get('encoder_layers')} and {base.get('decoder_layers')} layers of {base.get('d_model')}"
+    facts = f"{base.get('model_type')}, {size}, mixing {config.mixing}"
+    name = "the embedded model" if model is None else f"the model in {model}"
+    is_like_papers = (base.get("model_type"), base.get("d_model"), config.mixing) == ("bart", 1024, "states")
+    papers = "of the paper's kind" if is_like_papers else "not the paper's, which is BART-large with mixing states"
+    return f"{name} ({facts}), {papers}"
 
 
 def check_model(model: str) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from linda.cli.options import PATH, engine_option
+from linda.cli.options import PATH
+from linda.engines import NAMES
 from linda.errors import LindaError
 
 _HELP = {
@@ -16,7 +17,7 @@ _HELP = {
     "base": "Encoder-decoder to start from: a folder, a name on the hub, or a LINDA model to train further; by default "
     "the embedded one (small) or facebook/bart-large (paper).",
     "steps": "Updates.",
-    "pairs": "Pairs in a minibatch of one process.",
+    "pairs": "Pairs in a minibatch, of all processes together.",
     "accumulate": "Minibatches in an update.",
     "learning_rate": "Rate after the warm-up.",
     "warmup": "Updates in which the rate rises from 0.",
@@ -38,6 +39,7 @@ _HELP = {
     "max_length": "Tokens beyond which a sentence is cut.",
     "window": "Sentences held in memory and shuffled at a time.",
     "precision": "auto, no, bf16 or fp16.",
+    "engine": "Inference engine that calibrates the trained model; auto selects the fastest one available.",
     "seed": "Of masks, pairs, ratios, noise and dropout.",
     "validate_every": "Updates between two validations.",
     "checkpoint_every": "Updates between two checkpoints.",
@@ -51,6 +53,8 @@ def _with_setting_options(function: Any) -> Any:
     words = {"validation", "base", "precision", "mixing"}
     for name, text in reversed(_HELP.items()):
         kind: Any = int if name in whole else str if name in words else bool if name == "mirrored" else float
+        if name == "engine":
+            kind = click.Choice(["auto", *NAMES])
         flag = "--" + name.replace("_", "-")
         function = click.option(flag, name, type=kind, help=text + " [preset's]")(function)
     return function
@@ -64,13 +68,12 @@ def _with_setting_options(function: Any) -> Any:
     type=click.Choice(["paper", "small"]),
     default="small",
     show_default=True,
-    help="paper: BART-large with the paper's every hyperparameter; small: the embedded model's.",
+    help="paper: BART-large with the paper's settings; small: those of the embedded model.",
 )
 @click.option("--middles", multiple=True, help="Folder of middles to learn from (`linda middles make`); repeatable.")
 @click.option("--resume", is_flag=True, help="Go on from the last checkpoint, with the settings it was begun with.")
 @click.option("--no-calibration", is_flag=True, help="Leave the map from ratio asked for to ratio mixed as it is.")
 @click.option("--tensorboard", is_flag=True, help="Log for TensorBoard too (pip install 'linda[tensorboard]').")
-@engine_option
 @_with_setting_options
 def command(
     corpus: tuple[str, ...],
@@ -80,7 +83,6 @@ def command(
     resume: bool,
     no_calibration: bool,
     tensorboard: bool,
-    engine: str,
     **given: Any,
 ) -> None:
     """Train a LINDA model on plain sentences, without any label.
@@ -115,9 +117,7 @@ def command(
         settings = resumed_settings(output, asked.get("steps"))
     else:
         settings = replace(PRESETS[preset], corpus=corpus, middles=middles, **asked)
-    model = train(
-        settings, output, resume=resume, tensorboard=tensorboard, calibration=not no_calibration, engine=engine
-    )
+    model = train(settings, output, resume=resume, tensorboard=tensorboard, calibration=not no_calibration)
     is_raw = not no_calibration and settings.mixing == "states" and model.config.calibration == RAW
     if is_raw and os.environ.get("RANK", "0") == "0":
         click.echo("linda: no held-out sentences to calibrate on; see `linda calibrate`", err=True)

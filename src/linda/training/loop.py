@@ -48,7 +48,6 @@ def train(
     resume: bool = False,
     tensorboard: bool = False,
     calibration: bool = True,
-    engine: str = "auto",
 ) -> LindaModel:
     """Train until `settings.steps`, calibrate and write the folder of the model.
 
@@ -60,7 +59,6 @@ def train(
         resume: continue from the last checkpoint.
         tensorboard: also log for TensorBoard.
         calibration: fit the map from the requested to the mixed ratio, on the held-out sentences.
-        engine: what computes the model while it is calibrated.
 
     Returns:
         The trained model, as in the folder.
@@ -86,6 +84,7 @@ def train(
         # Some families have weights that are not trained (Marian's position tables).
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
+    settings.pairs_per_process(accelerator.num_processes)  # whether they can be shared is told before all else
     is_main = accelerator.is_main_process
     run = RunFolder(output)
     if is_main:
@@ -96,7 +95,7 @@ def train(
     if positions is not None and settings.max_length > positions:
         raise LindaError(f"max_length is {settings.max_length}, but the base has {positions} positions; lower it")
     if calibration:
-        choose(engine, model.config.base, model.device)  # raises an error before hours of work
+        choose(settings.engine, model.config.base, model.device)  # raises an error before hours of work
     if is_main:
         run.begin(asdict(settings))  # after all checks of the base
     accelerator.wait_for_everyone()
@@ -112,7 +111,7 @@ def train(
         # Crossovers have the requested share, so they need no calibration.
         if calibration and model.config.mixing == "states" and len(set(held_out)) >= 2:
             pairs = draw_pairs(held_out, len(held_out) // 2, settings.seed)
-            calibrate(Interpolator.of(model, engine), output, pairs, progress=sys.stderr.isatty())
+            calibrate(Interpolator.of(model, settings.engine), output, pairs, progress=sys.stderr.isatty())
     accelerator.wait_for_everyone()
     accelerator.end_training()
     return model
@@ -272,7 +271,7 @@ def middle_sampler(
         mask_token=model.config.mask_token,
         mask_probability=settings.mask_probability,
         pad_id=model.tokenizer.pad_token_id,
-        pairs=settings.pairs,
+        pairs=settings.pairs_per_process(ranks),
         ends=settings.ends,
         seed=settings.seed,
         rank=rank,
@@ -290,7 +289,7 @@ def pair_sampler(
         mask_token=model.config.mask_token,
         mask_probability=settings.mask_probability,
         pad_id=model.tokenizer.pad_token_id,
-        pairs=settings.pairs,
+        pairs=settings.pairs_per_process(ranks),
         seed=settings.seed,
         restyled=settings.restyled,
         middle=settings.middle,

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from linda.config import LindaConfig
+from linda.engines import NAMES
 from linda.errors import MOST_SEED, LindaError, checked_integer, checked_number, shortened
 
 # Minimum and maximum of each setting.
@@ -42,13 +43,13 @@ class TrainingSettings:
     hold_out: int = 100
     base: str = "facebook/bart-large"
     steps: int = 125_000  # a million pairs in minibatches of 8
-    pairs: int = 8  # M, pairs in a minibatch of one process
+    pairs: int = 8  # M, pairs in a minibatch, of all processes together
     accumulate: int = 1  # minibatches in an update
     learning_rate: float = 1e-5
     warmup: int = 0  # updates in which the rate increases from 0
     decay: float = 0.0  # share of the run, at its end, in which the rate decays to 0; 0 for a constant rate
     weight_decay: float = 0.0
-    clip: float = 1.0  # maximum norm of the gradient; 0 for no clipping
+    clip: float = 0.0  # maximum norm of the gradient; 0 for no clipping
     dropout: float | None = None  # None: that of the base
     middles: tuple[str, ...] = ()  # folders of middles to train on, in addition to or instead of a corpus
     pair_share: float = 0.2  # with middles: share of minibatches of corpus pairs, the paper's objective
@@ -66,6 +67,7 @@ class TrainingSettings:
     middle: float = 1.0
     window: int = 2**16
     precision: str = "auto"  # auto, no, bf16 or fp16
+    engine: str = "torch"  # computes the trained model while it is calibrated: auto, int8 or torch
     seed: int = 0
     validate_every: int = 1000
     checkpoint_every: int = 500
@@ -91,9 +93,20 @@ class TrainingSettings:
                 raise LindaError(f"{name} is {shortened(sources)}; it must be a list of files")
         if self.precision not in {"auto", "no", "bf16", "fp16"}:
             raise LindaError(f"precision is {shortened(self.precision)}; it must be auto, no, bf16 or fp16")
+        if self.engine not in ("auto", *NAMES):
+            raise LindaError(f"engine is {shortened(self.engine)}; it must be one of auto, {', '.join(NAMES)}")
         if self.middles and self.mixing != "attention":
             raise LindaError("training on middles needs attention mixing: give --mixing attention")
         LindaConfig(base={}, **self.of_the_model())  # checks them before hours of work
+
+    def pairs_per_process(self, processes: int) -> int:
+        """A minibatch has the same size however many processes share it."""
+        if self.pairs % processes:
+            raise LindaError(
+                f"pairs is {self.pairs}, which {processes} processes cannot share equally; use a number of processes "
+                f"that divides it, or a multiple of {processes} pairs (--pairs)"
+            )
+        return self.pairs // processes
 
     def of_the_model(self) -> dict[str, Any]:
         """Return the settings that are part of the model's configuration."""
@@ -111,12 +124,14 @@ PRESETS = {
         learning_rate=3e-4,
         warmup=100,
         decay=0.3,
+        clip=1.0,
         dropout=0.0,
         mask_probability=0.1,
         middle_noise=3.4,
         mirrored=True,
         softmax_sample=6000,
         restyled=0.35,
+        engine="auto",
     ),
 }
 
