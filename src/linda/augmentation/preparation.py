@@ -52,6 +52,8 @@ def run_values(
     values |= {name: _model_state(values[name]) for name in ("model", "teacher", "encoder")}
     if isinstance(settings.unlabelled, str | Path):
         values |= {"unlabelled": _file_digest(Path(settings.unlabelled))}
+    if settings.trigrams is not None:
+        values |= {"trigrams": _file_digest(Path(settings.trigrams))}
     values |= {"protect": [*settings.protected.words, *settings.protected.patterns]}
     values |= {"translate": [_model_state(model) for model in settings.translate or ()]}
     values |= {"method": settings.method_name, "gates": asdict(settings.gates), "engine": settings.engine_name}

@@ -226,8 +226,9 @@ def _connect(address: str | None) -> None:
 def _for_other_machines(augmenter: Augmenter) -> Augmenter:
     """Folders and files by their full names, and the engine by its name, so that they are the same everywhere."""
     places = {name: _full_name(getattr(augmenter, name)) for name in ("model", "teacher", "encoder")}
-    if isinstance(augmenter.unlabelled, str | Path):
-        places["unlabelled"] = str(Path(augmenter.unlabelled).resolve())
+    for name in ("unlabelled", "trigrams"):
+        if isinstance(getattr(augmenter, name), str | Path):
+            places[name] = str(Path(getattr(augmenter, name)).resolve())
     given = [augmenter.protect] if isinstance(augmenter.protect, str) else augmenter.protect
     places["protect"] = [str(Path(text).resolve()) if is_file(text) else text for text in given]
     translate = augmenter.translate and tuple(map(_full_name, augmenter.translate))

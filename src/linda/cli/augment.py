@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from linda.cli.grouped_help import GroupedCommand
-from linda.cli.options import FILE, asked_for, engine_option, option_name, translate_option
+from linda.cli.options import FILE, asked_for, engine_option, option_name, translate_option, trigrams_option
 from linda.errors import LindaError
 from linda.files.textio import check_other_file
 
@@ -15,6 +15,7 @@ PARTNERS = ("any", "same", "different", "stratified", "nearest")
 LABELS = ("interpolated", "sharpened", "predicted", "measured", "hard")
 GATES = ("copies", "duplicates", "runaway", "drift")
 _CHANGE_ONE = ("eda", "ssmba", "backtranslation")  # methods that do not mix two texts
+_WITHOUT_LINDA = ("eda", "backtranslation", "splice", "crossover")  # methods without a LINDA model
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 BLOCK_ROWS = 100_000
 
@@ -22,7 +23,7 @@ BLOCK_ROWS = 100_000
 GROUPS = {
     "Input and output": ("output", "text", "label", "pair", "skip_empty", "only_new", "input_format", "output_format"),
     "Plan": ("per_row", "total", "balance", "partners", "unlabelled", "ratio", "seed", "plan_file", "save_plan"),
-    "Texts": ("method", "model", "translate", "engine", "raw_ratio", "protect", "keep", "retries"),
+    "Texts": ("method", "model", "translate", "trigrams", "engine", "raw_ratio", "protect", "keep", "retries"),
     "Labels": ("multi_label", "labels", "temperature", "teacher", "encoder", "weight"),
     "Execution": ("resume", "restart", "batch_size", "workers"),
     "Large tables": ("block_rows", "block_range", "join", "on", "ray_address", "gpus_per_worker"),
@@ -81,9 +82,10 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
     "--teacher", metavar="FOLDER", type=FILE, help="Classifier for predicted labels.  [default: fine-tuned on IN]"
 )
 @click.option("--encoder", metavar="FOLDER", type=FILE, help=ENCODER_HELP)
-@click.option("--method", default="linda", help="linda, eda, ssmba or backtranslation.")
+@click.option("--method", default="linda", help="linda, eda, ssmba, backtranslation, splice or crossover.")
 @click.option("--model", metavar="FOLDER", type=FILE, help=MODEL_HELP)
 @translate_option
+@trigrams_option
 @engine_option
 @click.option("--protect", metavar="WORDS|FILE|regex:…", multiple=True, help=PROTECT_HELP)
 @click.option("--keep", multiple=True, type=click.Choice(GATES), help="Disable this filter. Can be repeated.")
@@ -195,7 +197,8 @@ def _check_needed(context: click.Context) -> None:
         (given["unlabelled"] is not None, ("partners",), "with --unlabelled, partners are unlabelled texts"),
         (given["balance"] is not None, ("per_row", "total"), "--balance determines the number of new rows"),
         (given["method"] in _CHANGE_ONE, of_mixing, f"{given['method']} does not mix texts"),
-        (given["method"] in ("eda", "backtranslation"), ("model", "engine"), f"{given['method']} uses no such model"),
+        (given["method"] in _WITHOUT_LINDA, ("model", "engine"), f"{given['method']} uses no such model"),
+        (given["method"] in _WITHOUT_LINDA, ("raw_ratio",), "only linda has a calibrated ratio"),
         (given["labels"] != "predicted", ("teacher",), "only --labels predicted uses it"),
         (given["on"] != "ray", ("ray_address", "gpus_per_worker"), "only --on ray uses it"),
         (given["labels"] != "sharpened", ("temperature",), "only --labels sharpened uses it"),

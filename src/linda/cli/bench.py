@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linda.cli.options import FILE, PATH, asked_for, engine_option, option_name, translate_option
+from linda.cli.options import FILE, PATH, asked_for, engine_option, option_name, translate_option, trigrams_option
 from linda.errors import LindaError, shortened
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ _QUICK_SEEDS, _SLOW_SEEDS = 25, 5
 @engine_option
 @click.option("--masked-model", type=FILE, help="Masked language model of ssmba.  [default: the LINDA model]")
 @translate_option
+@trigrams_option
 @click.option(
     "--workers",
     type=click.IntRange(1, 256),
@@ -278,7 +279,7 @@ def _settings(given: dict[str, Any], experiment: Experiment | None) -> Benchmark
     names = ["encoder", "max_length", "match", "test_size", "batch_size", "epochs", "on", "student", "folds"]
     names += ["teacher", "teacher_encoder", "unlabelled", "text", "label"]
     chosen = {name: given[name] for name in names if given[name] is not None}
-    models = Models(given["model"], given["masked_model"], there, back, given["engine"])
+    models = Models(given["model"], given["masked_model"], there, back, given["trigrams"], given["engine"])
     return BenchmarkSettings(**{**preset, **chosen}, models=models)
 
 

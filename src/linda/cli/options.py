@@ -51,6 +51,10 @@ translate_option = click.option(
     "--translate", nargs=2, metavar="THERE BACK", help="Models of backtranslation: to the other language, and back."
 )
 
+trigrams_option = click.option(
+    "--trigrams", metavar="TABLE", type=FILE, help="Trigram table of crossover, from `linda middles table`."
+)
+
 
 def asked_for(context: click.Context) -> set[str]:
     """The options that were given, by the names of their parameters."""
