@@ -26,7 +26,7 @@ GROUPS = {
     "Texts": ("method", "model", "translate", "trigrams", "engine", "raw_ratio", "protect", "keep", "retries"),
     "Labels": ("multi_label", "labels", "temperature", "teacher", "encoder", "weight"),
     "Execution": ("resume", "restart", "batch_size", "workers"),
-    "Large tables": ("block_rows", "block_range", "join", "on", "ray_address", "gpus_per_worker"),
+    "Large tables": ("block_rows", "shuffle", "block_range", "join", "on", "ray_address", "gpus_per_worker"),
 }
 
 EXAMPLES = """\b
@@ -100,6 +100,7 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
     "--workers", default=1, type=click.IntRange(1, 256), help="Processes that write; does not affect results."
 )
 @click.option("--block-rows", default=BLOCK_ROWS, type=click.IntRange(1), help=BLOCK_ROWS_HELP)
+@click.option("--shuffle", is_flag=True, help="Shuffle the rows, by the seed, before they are cut into blocks.")
 @click.option("--block-range", metavar="FIRST:STOP", help="Compute only these blocks, as 0:40; --join completes OUT.")
 @click.option("--join", is_flag=True, help="Check that all blocks are computed, and complete OUT.")
 @click.option("--on", default="local", type=click.Choice(["local", "ray"]), help="Compute on this machine or on Ray.")
@@ -119,6 +120,7 @@ def command(
     resume: bool,
     restart: bool,
     block_rows: int,
+    shuffle: bool,
     block_range: str | None,
     join: bool,
     on: str,
@@ -145,6 +147,10 @@ def command(
     if resume and restart:
         raise LindaError("--resume continues an unfinished run, --restart deletes it; give only one of them")
     _check_needed(context)
+    if shuffle and save_plan is not None:
+        raise LindaError(
+            "a plan names rows by their place in the input, which --shuffle changes; leave out --save-plan"
+        )
     if save_plan is not None:
         _check_plan_file(save_plan, source, output)
     gates = Gates(**dict.fromkeys(keep, False))
@@ -174,6 +180,7 @@ def command(
             resume=resume,
             restart=restart,
             block_rows=block_rows,
+            shuffle=shuffle,
             block_range=None if block_range is None else _parsed_range(block_range),
             join=join,
             **executor,

@@ -248,7 +248,7 @@ def open_table(path: str | Path, file_format: str, schema: pa.Schema, scratch: P
             yield _text_writer(file, file_format, schema)
 
 
-def check_writable(batch: pa.RecordBatch, file_format: str, first_row: int) -> None:
+def check_writable(batch: pa.RecordBatch, file_format: str, row_numbers: Sequence[int]) -> None:
     """TSV has no way to write a tab or a line end inside a value, nor has any text file one to write a date that Python
     does not have: better known before hours of work."""
     if file_format == "parquet":
@@ -256,7 +256,7 @@ def check_writable(batch: pa.RecordBatch, file_format: str, first_row: int) -> N
     if file_format != "tsv":
         _as_rows(batch)
         return
-    for number, row in enumerate(_as_rows(batch), start=first_row):
+    for number, row in zip(row_numbers, _as_rows(batch), strict=True):
         for column, value in row.items():
             if isinstance(value, str) and re.search("[\t\r\n]", value):
                 raise LindaError(
