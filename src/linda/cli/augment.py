@@ -6,7 +6,17 @@ from typing import Any
 import click
 
 from linda.cli.grouped_help import GroupedCommand
-from linda.cli.options import FILE, asked_for, engine_option, option_name, translate_option, trigrams_option
+from linda.cli.options import (
+    FILE,
+    asked_for,
+    engine_option,
+    gpus_per_worker_option,
+    on_option,
+    option_name,
+    ray_address_option,
+    translate_option,
+    trigrams_option,
+)
 from linda.errors import LindaError
 from linda.files.textio import check_other_file
 
@@ -103,9 +113,9 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 @click.option("--shuffle", is_flag=True, help="Shuffle the rows, by the seed, before they are cut into blocks.")
 @click.option("--block-range", metavar="FIRST:STOP", help="Compute only these blocks, as 0:40; --join completes OUT.")
 @click.option("--join", is_flag=True, help="Check that all blocks are computed, and complete OUT.")
-@click.option("--on", default="local", type=click.Choice(["local", "ray"]), help="Compute on this machine or on Ray.")
-@click.option("--ray-address", help="Ray cluster: host:port, or auto.  [default: RAY_ADDRESS, or a new one here]")
-@click.option("--gpus-per-worker", default=0.0, type=click.FloatRange(0), help="GPUs of each worker on Ray.")
+@on_option
+@ray_address_option
+@gpus_per_worker_option
 @click.option("--input-format", type=click.Choice(FORMATS), help="Format of IN.  [default: by file name]")
 @click.option("--output-format", type=click.Choice(FORMATS), help="Format of OUT.  [default: by file name]")
 @click.pass_context
