@@ -10,8 +10,8 @@ Offline rates are of the same pairs, by `Interpolator.mix`, in calls of 32 and i
 text each cannot fill a larger batch than 32, so that is what they are compared with; one call for all shows what a
 client gains by sending many pairs in one request. On a busy machine, look at texts per second of processor time.
 
-Fails unless 32 clients reach 0.8 × the offline rate of calls of 32, no answer is a 5xx or another text than offline, and
-memory grows by at most 10 %.
+Fails unless 32 clients reach 0.8 × the offline rate of calls of 32, every good answer is the offline text, there is no
+5xx, and memory grows by at most 10 %.
 """
 
 import asyncio

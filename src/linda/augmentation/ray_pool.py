@@ -6,10 +6,12 @@ the order in which Ray returns results nor a piece that is computed twice affect
 
 import os
 import socket
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from linda.errors import LindaError
@@ -173,6 +175,20 @@ class _Actors:
             raise LindaError(f"{what} ({reason[0]}); see the logs of Ray, then {self._how_to_continue}") from error
 
 
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Drop what Ray's own code writes to standard error: a warning for every attempt, where an error will follow."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
 def _connect(address: str | None) -> None:
     import ray
 
@@ -187,7 +203,8 @@ def _connect(address: str | None) -> None:
     except (OSError, ValueError) as error:
         raise LindaError(_NO_CLUSTER.format(address)) from error
     try:
-        ray.init(address=address, **quiet)
+        with _without_warnings():
+            ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         if address == "auto":
             raise LindaError(_NO_CLUSTER.format(address)) from error
