@@ -145,7 +145,7 @@ def _check_numbers(name: str, values: dict[str, Any]) -> None:
 
 
 def upgraded(cell: dict[str, Any]) -> dict[str, Any]:
-    """Convert a cell of an earlier version: only the accuracy of a fine-tuned student, or another word for the budget."""
+    """Convert a cell of an earlier version: accuracy only, of a fine-tuned student, or another name of the budget."""
     scores = {test: found if isinstance(found, dict) else {"accuracy": found} for test, found in cell["scores"].items()}
     settings = {"student": "finetune", "folds": 0, **cell["settings"]}
     if "match" in settings:

@@ -12,6 +12,8 @@ from linda.config import LindaConfig
 from linda.errors import LindaError
 from linda.files.paths import checked_path
 from linda.interpolation import Interpolator
+from linda.methods.crossover import check_trigrams
+from linda.middles.ngrams import TrigramModel
 from linda.model.checkpoint import CONFIG_FILE, EMBEDDED
 
 
@@ -23,6 +25,7 @@ class Models:
     masked: str | None = None  # for SSMBA; None: the LINDA model
     there: str | None = None  # for back-translation
     back: str | None = None
+    trigrams: str | None = None  # table for crossover
     engine: str = "auto"  # of the LINDA model
 
     def check(self, names: set[str]) -> None:
@@ -31,6 +34,9 @@ class Models:
             raise LindaError(
                 "backtranslation needs two translation models: give --translate THERE BACK, or leave it out"
             )
+        check_trigrams(names, self.trigrams)
+        if self.trigrams is not None:
+            TrigramModel.load(self.trigrams)  # raises if it is not a table
         for model in (self.masked, self.there, self.back):
             if model is not None:
                 check_model(model)
@@ -116,6 +122,8 @@ def load_method(name: str, models: Models, raw: bool) -> Any:
         return methods.load(name, model=models.masked or _interpolator(models.linda, models.engine))
     if name == "backtranslation":
         return methods.load(name, there=models.there, back=models.back)
+    if name == "crossover":
+        return methods.load(name, trigrams=models.trigrams)
     return methods.load(name)
 
 

@@ -150,6 +150,8 @@ class BenchmarkSettings:
             shared["masked_model"] = model_name(self.models.masked)
         if recipe.source == "backtranslation":
             shared["translation"] = [model_name(self.models.there), model_name(self.models.back)]
+        if recipe.source == "crossover":
+            shared["trigrams"] = _file_name(str(self.models.trigrams))
         return shared
 
 

@@ -11,11 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linda.cli.options import FILE, PATH, asked_for, engine_option, option_name, translate_option
+from linda.cli.options import (
+    FILE,
+    PATH,
+    asked_for,
+    engine_option,
+    gpus_per_worker_option,
+    on_option,
+    option_name,
+    ray_address_option,
+    translate_option,
+    trigrams_option,
+)
 from linda.errors import LindaError, shortened
 
 if TYPE_CHECKING:
-    from linda.benchmark.grid import TaskProtocols
+    from linda.benchmark.grid import Executor, TaskProtocols
     from linda.benchmark.protocol import Protocol
     from linda.benchmark.recipes import Recipe
     from linda.benchmark.reporting.paper import Experiment
@@ -68,7 +79,7 @@ _QUICK_SEEDS, _SLOW_SEEDS = 25, 5
     help="Number of draws of training rows.  [default: 25 if training takes seconds; 5 for finetune and setfit]",
 )
 @click.option(
-    "--on",
+    "--test-on",
     type=click.Choice(["test", "validation"]),
     default="test",
     help="Test on the test set, or on a part of the training set to choose settings.",
@@ -122,13 +133,18 @@ _QUICK_SEEDS, _SLOW_SEEDS = 25, 5
 @engine_option
 @click.option("--masked-model", type=FILE, help="Masked language model of ssmba.  [default: the LINDA model]")
 @translate_option
+@trigrams_option
 @click.option(
     "--workers",
     type=click.IntRange(1, 256),
     default=2,
-    help="Cells computed at a time, on one thread each; a single worker uses all threads.",
+    help="Cells computed at a time, on one thread each; a single worker uses all threads. On Ray, as many as there is "
+    "room for, unless given.",
 )
 @click.option("--dry-run", is_flag=True, help="Compute nothing; say how many cells are missing and how long they take.")
+@on_option
+@ray_address_option
+@gpus_per_worker_option
 @click.pass_context
 def command(context: click.Context, /, output: Path, **given: Any) -> float | None:
     """Compare augmentation methods on the same rows, seeds and number of updates.
@@ -172,9 +188,11 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
             time = f"about {hours:,.1f} hours on {given['workers']} CPU core{'s' * (given['workers'] > 1)}"
             click.echo(f"{len(missing):,} of {len(cells):,} cells are missing: {time}")
             return hours
+        executor = _executor(context)
         if settings.kind.uses_learning_rate:
-            settings = replace(settings, learning_rate=_learning_rate(given, experiment, tasks, settings, output))
-        run_grid(cells, settings, output, given["workers"], command=command_line)
+            rate = _learning_rate(given, experiment, tasks, settings, output, executor)
+            settings = replace(settings, learning_rate=rate)
+        run_grid(cells, settings, output, given["workers"], command=command_line, executor=executor)
     report = write_report(output, given["metric"], given["baseline"])
     click.echo(report.split("\n## ")[0].strip())
     click.echo(f"\nTables and figures: {output / 'report.md'}")
@@ -195,6 +213,8 @@ def _check_needed(context: click.Context) -> None:
         raise LindaError("--data is the folder of tasks by name (--tasks, --paper), not of your own files")
     if "profile" in asked and "paper" not in asked:
         raise LindaError("--profile goes with --paper: one of the paper's experiments")
+    if context.params["on"] != "ray" and (idle := sorted(asked & {"ray_address", "gpus_per_worker"})):
+        raise LindaError(f"{option_name(context, idle[0])} has no effect: only --on ray uses it")
     if "rare" in asked and "imbalance" not in asked:
         raise LindaError("--rare names the rare class of --imbalance, which is missing; give e.g. --imbalance 10:100")
 
@@ -290,11 +310,22 @@ def _settings(given: dict[str, Any], experiment: Experiment | None) -> Benchmark
     there, back = given["translate"] or (None, None)
     of_experiment = ["encoder", "max_length", "budget", "test_size"]
     preset = {name: getattr(experiment, name) for name in of_experiment if experiment}
-    names = [*of_experiment, "batch_size", "epochs", "on", "student", "folds"]
+    names = [*of_experiment, "batch_size", "epochs", "student", "folds"]
     names += ["teacher", "teacher_encoder", "unlabelled", "text", "label"]
     chosen = {name: given[name] for name in names if given[name] is not None}
-    models = Models(given["model"], given["masked_model"], there, back, given["engine"])
-    return BenchmarkSettings(**{**preset, **chosen}, models=models)
+    models = Models(given["model"], given["masked_model"], there, back, given["trigrams"], given["engine"])
+    return BenchmarkSettings(**{**preset, **chosen}, on=given["test_on"], models=models)
+
+
+def _executor(context: click.Context) -> Executor | None:
+    given = context.params
+    if given["on"] == "local":
+        return None
+    from linda.augmentation.ray_pool import RayPool
+    from linda.benchmark.ray_cells import RayCells
+
+    workers = given["workers"] if "workers" in asked_for(context) else None
+    return RayCells(RayPool.connect(given["ray_address"], workers, given["gpus_per_worker"]))
 
 
 def _learning_rate(
@@ -303,6 +334,7 @@ def _learning_rate(
     tasks: TaskProtocols,
     settings: BenchmarkSettings,
     output: Path,
+    executor: Executor | None,
 ) -> float:
     """As given, or as in the paper, or as known for the encoder, or searched."""
     from linda.classifier.encoder import known_learning_rate
@@ -312,15 +344,17 @@ def _learning_rate(
         of_paper = experiment.learning_rate if experiment else None
         rate = of_paper or known_learning_rate(settings.encoder) or "search"
     if rate == "search":
-        return _searched_rate(tasks, settings, output, given["workers"])
+        return _searched_rate(tasks, settings, output, given["workers"], executor)
     return _positive(rate, "--learning-rate")
 
 
-def _searched_rate(tasks: TaskProtocols, settings: BenchmarkSettings, output: Path, workers: int) -> float:
+def _searched_rate(
+    tasks: TaskProtocols, settings: BenchmarkSettings, output: Path, workers: int, executor: Executor | None
+) -> float:
     from linda.benchmark.learning_rate import search_rate
 
     click.echo("Searching the learning rate, with vanilla on a part of the training rows", err=True)
-    accuracy = search_rate(tasks, settings, output, workers)
+    accuracy = search_rate(tasks, settings, output, workers, executor=executor)
     best = max(accuracy, key=lambda rate: accuracy[rate])
     listed = ", ".join(f"{rate:g}: {found:.1f}" for rate, found in accuracy.items())
     click.echo(f"Accuracy by rate: {listed}; {best:g} is used", err=True)

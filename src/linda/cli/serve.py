@@ -2,7 +2,7 @@
 
 import click
 
-from linda.cli.options import engine_option
+from linda.cli.options import engine_option, trigrams_option
 from linda.errors import LindaError
 
 _SHORTEST_TOKEN = 16
@@ -15,6 +15,7 @@ _SHORTEST_TOKEN = 16
 @click.option("--token", envvar="LINDA_TOKEN", show_envvar=True, help="What clients must send to use the API.")
 @click.option("--model", metavar="FOLDER", help="A model that `linda train` wrote.  [default: embedded]")
 @engine_option
+@trigrams_option
 @click.option("--bench", multiple=True, metavar="FOLDER", help="Results of `linda bench` to show; may be given again.")
 def command(
     host: str,
@@ -23,6 +24,7 @@ def command(
     token: str | None,
     model: str | None,
     engine: str,
+    trigrams: str | None,
     bench: tuple[str, ...],
 ) -> None:
     """Open a page with interpolation, tables and benchmark results, and answer other programs over HTTP.
@@ -58,6 +60,7 @@ def command(
         token=token,
         model=model,
         engine=engine,
+        trigrams=trigrams,
         bench=[checked_folder(folder) for folder in bench],
         on_ready=lambda address: click.echo(f"LINDA is at {address}  (Ctrl-C ends it)", err=True),
     )
