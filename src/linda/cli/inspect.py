@@ -68,7 +68,7 @@ def command(
 
     MODEL is a folder or a name on the hub. Default: the embedded model.
 
-    Writes report.md, report.json, outputs.jsonl and figures, and prints the verdict. docs/measures.md explains every
+    Writes report.md, report.json, outputs.jsonl and figures, and prints the verdict. docs/reference/measures.md explains every
     measure.
     """
     from transformers.utils.logging import disable_progress_bar
