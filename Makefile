@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint embedded-model clean
+.PHONY: demo test lint docs figures examples embedded-model clean
 
 demo: $(STAMP)  ## install, and write the path between two sentences with the embedded model
 	$(BIN)/linda interpolate "The museum is open every day." "The library is closed on Sunday." --ladder 5
@@ -19,6 +19,16 @@ lint: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/mypy
+
+docs: $(STAMP)  ## build the documentation site into build/site; broken links are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo build/site/index.html
+
+figures: $(STAMP)  ## draw the figures of the documentation from committed results and the embedded model
+	$(BIN)/python scripts/figures.py
+
+examples: $(STAMP)  ## run the examples of the documentation, and write what they print under them
+	$(BIN)/python scripts/examples.py
 
 embedded-model: $(STAMP)  ## train the embedded model again (about a day): BASE=opus-mt-fr-en DATA=… WORK=…
 	$(BIN)/python scripts/embedded_model.py --base "$(BASE)" --data "$(DATA)" --work "$(WORK)"
