@@ -3,8 +3,8 @@
     python scripts/middles_page.py REPORT… --output docs/explanation/middles.md [--pairs 20] [--seed 0]
 
 A REPORT is a folder written by `linda inspect`; its name is the heading of its pairs. The pairs are drawn by the seed,
-and none is left out. The paper's ladder and Table 1 are the examples of docs/explanation/paper-examples.md, run again with the
-embedded model.
+and none is left out. The paper's ladder and Table 1 are the examples of
+docs/explanation/paper-examples.md, run again with the embedded model.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
     python scripts/path_picture.py [--output docs/images/path.svg]
 
-The texts are those that the embedded model writes. The picture has a background of its own, light or dark as the reader's
+The texts are those that the embedded model writes. The picture has its own background, light or dark as the reader's
 system, so that it can be read on any page. Origins differ by weight, slope and underline too, not by colour alone.
 """
 
@@ -26,7 +26,8 @@ WIDTH, MARGIN, BAR, LINE = 760, 28, 64, 22
 TEXT_LEFT = MARGIN + 52 + BAR + 20
 CHARACTERS = 68  # per line
 STYLE = """
-  text { font: 16px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; fill: var(--ink); }
+  text { font: 16px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
+  text { fill: var(--ink); }
   svg { --ground: #ffffff; --ink: #1c1c22; --muted: #5c5d66; --line: #e3e1dc; --first: #1d56b5; --second: #a8460a; }
   @media (prefers-color-scheme: dark) {
     svg { --ground: #1c1c21; --ink: #eeeef1; --muted: #a6a6b0; --line: #313138; --first: #8fb8ff; --second: #ffae7d; }
@@ -75,7 +76,9 @@ def path_picture(a: str = A, b: str = B, ratios: int = RATIOS) -> str:
     top += LINE + 16
     legend = (("a", "first text"), ("b", "second text"), ("both", "both"), ("neither", "neither"))
     shown = "   ".join(f'<tspan class="{origin}">{name}</tspan>' for origin, name in legend)
-    parts.append(f'<text x="{TEXT_LEFT}" y="{top}" xml:space="preserve"><tspan class="small">words of:  </tspan>{shown}</text>')
+    parts.append(
+        f'<text x="{TEXT_LEFT}" y="{top}" xml:space="preserve"><tspan class="small">words of:  </tspan>{shown}</text>'
+    )
     height = top + MARGIN - 6
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '

@@ -9,7 +9,7 @@ from latex2mathml.converter import convert
 from linda.cli import main as linda
 
 COMMANDS_PAGE = "reference/commands.md"
-_WIDTH = 100
+_WIDTH = 80  # of a terminal
 
 
 def on_config(config: Any) -> Any:
@@ -31,7 +31,8 @@ def command_helps() -> Iterator[tuple[str, str]]:
 
 
 def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
-    context = click.Context(command, info_name=name, parent=parent, terminal_width=_WIDTH, max_content_width=_WIDTH)
+    settings = {"terminal_width": _WIDTH, "max_content_width": _WIDTH, **command.context_settings}
+    context = click.Context(command, parent=parent, info_name=name, **settings)
     yield context.command_path, command.get_help(context)
     if isinstance(command, click.Group):
         for child in command.list_commands(context):
