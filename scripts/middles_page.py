@@ -64,7 +64,7 @@ def make_page(reports: list[Path], pairs: int, seed: int, paper_examples: str) -
     sections += [
         "## The paper's examples",
         "The path of Appendix E, then Table 1. [paper-examples.md](paper-examples.md) quotes what the paper prints.",
-        *(_without_marker(rerun(example)) for example in examples(paper_examples)),
+        *(_shown_only(rerun(example)) for example in examples(paper_examples)),
     ]
     return "\n\n".join(section.strip() for section in sections) + "\n"
 
@@ -82,9 +82,9 @@ def _drawn_pairs(folder: Path, count: int, seed: int) -> list[str]:
     ]
 
 
-def _without_marker(example: str) -> str:
-    """Without the comment that makes a block an example: the tests run each example in its own document."""
-    return example.split("\n", 1)[1]
+def _shown_only(example: str) -> str:
+    """With another mark above the block: the tests run each example in its own document."""
+    return "<!-- not run: paper-examples.md runs it -->\n" + example.split("\n", 1)[1]
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -10,9 +10,6 @@ import pytest
 from examples import ROOT
 from linda.cli import _COMMANDS
 
-mkdocs = pytest.importorskip("mkdocs", reason="needs linda[docs]")
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
