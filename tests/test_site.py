@@ -10,6 +10,7 @@ import pytest
 from examples import ROOT
 from linda.cli import _COMMANDS
 
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
