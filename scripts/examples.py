@@ -39,7 +39,7 @@ DOCUMENTS = (
 
 _EXAMPLE = re.compile(
     r"^<!-- (?:run(?:: (?P<where>VNNI|one engine))?|file: (?P<file>[\w.-]+)) -->\n"
-    r"```(?P<language>\w+)\n(?P<body>.*?)^```\n(?:\n```text\n(?P<printed>.*?)^```\n)?",
+    r"```(?P<language>\w+)(?: title=\S+)?\n(?P<body>.*?)^```\n(?:\n```text\n(?P<printed>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
 # A line that ends in a backslash goes on in the next one.
