@@ -5,8 +5,8 @@
     python benchmarks/memory.py --method linda --model FOLDER --rows 200 --rows 2000
 
 Each run is a separate process; the figure is its peak memory. The table is printed row by row, as Markdown. The largest
-input may take at most 1.3 times the memory of the smallest, because memory is that of one block. The default takes about
-35 minutes of one core and 3 GB of disk.
+input may take at most 1.3 times the memory of the smallest, because memory is that of one block. The default takes
+about 35 minutes of one core and 3 GB of disk.
 """
 
 import json

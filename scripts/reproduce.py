@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         announce(tables)
     except LindaError as error:
-        print(f"reproduce: {error} (docs/bench.md, Tasks, says which files are needed)", file=sys.stderr)
+        print(f"reproduce: {error} (docs/reference/bench.md, Tasks, says which files are needed)", file=sys.stderr)
         return 2
     for options in tables.values():
         done = subprocess.run([sys.executable, "-m", "linda", "bench", *options], check=False)

@@ -204,7 +204,7 @@ def test_data_that_are_missing_are_named_before_anything_is_computed(tmp_path: P
     )
     assert result.returncode == 2
     assert f"there is no folder '{tmp_path / 'nowhere'}' with tasks" in result.stderr
-    assert "docs/bench.md, Tasks" in result.stderr
+    assert "docs/reference/bench.md, Tasks" in result.stderr
     assert not (tmp_path / "work").exists()
 
 

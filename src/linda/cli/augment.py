@@ -65,7 +65,7 @@ BLOCK_ROWS_HELP = "Rows per block. Rows are mixed and compared within their bloc
 WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column `weight`."
 
 
-@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES, context_settings={"show_default": True})
+@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.argument("source", metavar="IN", type=FILE)
 @click.option("--output", metavar="OUT", type=FILE, help=OUTPUT_HELP)
 @click.option("--text", metavar="COLUMN", default="text", help="Text column.")

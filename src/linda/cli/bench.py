@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from linda.cli.grouped_help import GroupedCommand
 from linda.cli.options import (
     FILE,
     PATH,
@@ -38,7 +39,37 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
 _QUICK_SEEDS, _SLOW_SEEDS = 25, 5
 
 
-@click.command(context_settings={"show_default": True})
+GROUPS = {
+    "Output": ("output", "metric", "baseline"),
+    "Your own data": ("train", "test", "text", "label", "pair", "domain"),
+    "Known tasks": ("tasks", "data", "paper", "profile"),
+    "Training rows": ("shots", "train_size", "imbalance", "rare", "label_noise", "small_classes", "unlabelled"),
+    "Test": ("test_on", "test_size", "seeds"),
+    "Methods": ("methods", "model", "engine", "masked_model", "translate", "trigrams", "teacher", "teacher_encoder"),
+    "Student": (
+        "student",
+        "encoder",
+        "learning_rate",
+        "batch_size",
+        "epochs",
+        "budget",
+        "max_length",
+        "folds",
+    ),
+    "Execution": ("workers", "dry_run", "on", "ray_address", "gpus_per_worker"),
+}
+
+EXAMPLES = """\b
+Examples:
+  Your own files, with ten rows per class:
+    linda bench --train my.csv --test my_test.csv --shots 10 --methods vanilla,eda,linda --output results
+  Rare classes, with a quick student:
+    linda bench --train my.csv --test my_test.csv --imbalance 10:100 --student tfidf --metric macro_f1_tuned \\
+        --methods vanilla,class-weights,oversample,linda+balance --output rare
+"""
+
+
+@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.option(
     "--output",
     required=True,
@@ -116,8 +147,16 @@ _QUICK_SEEDS, _SLOW_SEEDS = 25, 5
     help="Learning rate of finetune: a number, or search.  [default: 3e-5 in the profile paper; the known rate of the "
     "encoder, else search]",
 )
-@click.option("--batch-size", type=click.IntRange(1, 100_000), help="[default: 8 with few rows per class, else 32]")
-@click.option("--epochs", type=click.IntRange(1, 10_000), help="[default: 30 with few rows per class, else 5]")
+@click.option(
+    "--batch-size",
+    type=click.IntRange(1, 100_000),
+    help="Rows per update.  [default: 8 with few rows per class, else 32]",
+)
+@click.option(
+    "--epochs",
+    type=click.IntRange(1, 10_000),
+    help="Epochs over the original rows.  [default: 30 with few rows per class, else 5]",
+)
 @click.option(
     "--budget",
     type=click.Choice(["updates", "epochs"]),
@@ -151,12 +190,6 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
 
     Every cell (task, method, seed) is a file in OUTPUT/cells; a second run computes only what is missing. The report
     is OUTPUT/report.md, with results.csv and figures beside it.
-
-    \b
-    Examples:
-      linda bench --train my.csv --test my_test.csv --shots 10 --methods vanilla,eda,linda --output results
-      linda bench --train my.csv --test my_test.csv --imbalance 10:100 --student tfidf --metric macro_f1_tuned \\
-          --methods vanilla,class-weights,oversample,linda+balance --output rare
     """
     from linda.benchmark.estimate import estimated_hours
     from linda.benchmark.grid import check_results_folder, make_grid, missing_cells, run_grid
