@@ -6,7 +6,7 @@
 
 Each run is a process of its own; the figure is the most memory that it held at any time. The table is printed row by
 row, as Markdown. The largest input may take at most 1.3 times the memory of the smallest: memory is that of one block.
-The default takes about 35 minutes of one core and 3 GB of disk.
+The default takes about 15 minutes of processor time and 3 GB of disk.
 """
 
 import json
