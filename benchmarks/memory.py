@@ -6,7 +6,7 @@
 
 Each run is a separate process; the figure is its peak memory. The table is printed row by row, as Markdown. The largest
 input may take at most 1.3 times the memory of the smallest, because memory is that of one block. The default takes
-about 35 minutes of one core and 3 GB of disk.
+about 15 minutes of CPU time and 3 GB of disk.
 """
 
 import json
