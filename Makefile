@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PROFILE ?= laptop
 
-.PHONY: demo test lint embedded-model clean
+.PHONY: demo test lint docs figures examples embedded-model reproduce clean
 
 demo: $(STAMP)  ## install, and write the path between two sentences with the embedded model
 	$(BIN)/linda interpolate "The museum is open every day." "The library is closed on Sunday." --ladder 5
@@ -20,8 +21,23 @@ lint: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/mypy
 
+docs: $(STAMP)  ## build the documentation site into build/site; broken links are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo build/site/index.html
+
+figures: $(STAMP)  ## draw the figures of the documentation from committed results and the embedded model
+	$(BIN)/python scripts/figures.py
+
+examples: $(STAMP)  ## run the examples of the documentation, and write what they print under them
+	$(BIN)/python scripts/examples.py
+
 embedded-model: $(STAMP)  ## train the embedded model again (about a day): BASE=opus-mt-fr-en DATA=… WORK=…
 	$(BIN)/python scripts/embedded_model.py --base "$(BASE)" --data "$(DATA)" --work "$(WORK)"
+
+reproduce: $(STAMP)  ## the paper's five tables, resumable: DATA=folder of tasks WORK=… [PROFILE=laptop|paper] [OPTIONS=…]
+	@test -n "$(DATA)" -a -n "$(WORK)" || { echo "make reproduce needs the folder of tasks (docs/reference/bench.md, Tasks) and one \
+	for the results: make reproduce DATA=tasks WORK=results [PROFILE=paper]" >&2; exit 2; }
+	$(BIN)/python scripts/reproduce.py --data "$(DATA)" --work "$(WORK)" --profile "$(PROFILE)" -- $(OPTIONS)
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

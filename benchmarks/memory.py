@@ -4,14 +4,16 @@
     python benchmarks/memory.py --rows 20000 --rows 200000 --labels measured --labels hard
     python benchmarks/memory.py --method linda --model FOLDER --rows 200 --rows 2000
 
-Each run is a separate process; the figure is its peak memory. The largest table may take at most 1.3 times the memory
-of the smallest, because memory is that of one block.
+Each run is a separate process; the figure is its peak memory. The table is printed row by row, as Markdown. The largest
+input may take at most 1.3 times the memory of the smallest, because memory is that of one block. The default takes
+about 15 minutes of CPU time and 3 GB of disk.
 """
 
 import json
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,17 +36,23 @@ MOST_GROWTH = 1.3
     "--encoder", help="Fine-tune a teacher from it for predicted labels; else one that costs nothing answers."
 )
 @click.option("--workers", default=1, show_default=True)
-def main(rows: tuple[int, ...], words: int, classes: int, modes: tuple[str, ...], **settings: Any) -> None:
+@click.option("--shuffle", is_flag=True, help="Shuffle the rows first.")
+def main(
+    rows: tuple[int, ...], words: int, classes: int, modes: tuple[str, ...], shuffle: bool, **settings: Any
+) -> None:
     failed = False
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        tables = {count: _write_table(folder / f"{count}.jsonl", count, words, classes) for count in rows}
-        click.echo(f"{'labels':<14}" + "".join(f"{count:>12,}" for count in rows) + f"{'growth':>12}")
-        for mode in modes:
-            peaks = [_peak_mb(table, {**settings, "labels": mode}, classes) for table in tables.values()]
-            growth = max(peaks) / min(peaks)
-            failed |= growth > MOST_GROWTH
-            click.echo(f"{mode:<14}" + "".join(f"{peak:>9.0f} MB" for peak in peaks) + f"{growth:>12.2f}")
+    click.echo("| labels | rows | peak of resident memory | seconds | of them processor |\n|---|---:|---:|---:|---:|")
+    for mode in modes:
+        peaks = []
+        for count in rows:
+            with tempfile.TemporaryDirectory() as folder:  # of its own: the largest tables need the disk
+                table = _write_table(Path(folder) / "in.jsonl", count, words, classes)
+                peak, seconds, processor = _measured(table, {**settings, "labels": mode}, classes, shuffle)
+            peaks.append(peak)
+            click.echo(f"| {mode} | {count:,} | {peak:.0f} MB | {seconds:,.0f} | {processor:,.0f} |")
+        growth = max(peaks) / min(peaks)
+        failed |= growth > MOST_GROWTH
+        click.echo(f"| {mode} | | {growth:.2f} times the least | | |")
     sys.exit(1 if failed else 0)
 
 
@@ -58,13 +66,12 @@ def _write_table(path: Path, rows: int, words: int, classes: int) -> Path:
     return path
 
 
-def _peak_mb(table: Path, settings: dict[str, Any], classes: int) -> float:
-    done = subprocess.run(
-        [sys.executable, __file__, "--measured-run", str(table), json.dumps(settings), str(classes)],
-        check=True,
-        stdout=subprocess.PIPE,
-    )
-    return float(done.stdout)
+def _measured(table: Path, settings: dict[str, Any], classes: int, shuffle: bool) -> list[float]:
+    """MB, seconds and processor seconds of a run."""
+    arguments = [str(table), json.dumps(settings), str(classes), str(int(shuffle))]
+    command = [sys.executable, __file__, "--measured-run", *arguments]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    return [float(value) for value in done.stdout.split()]
 
 
 class _Evenly:
@@ -77,13 +84,14 @@ class _Evenly:
         return [[1 / len(self.classes_)] * len(self.classes_) for _ in texts]
 
 
-def _measured_run(table: str, settings: dict[str, Any], classes: int) -> None:
+def _measured_run(table: str, settings: dict[str, Any], classes: int, shuffle: bool) -> None:
     from linda.augmentation import Augmenter
     from linda.augmentation.file_pipeline import augment_file
 
     teacher = None if settings["encoder"] else _Evenly(classes)
-    augment_file(Augmenter(**settings, teacher=teacher, progress=True), table, f"{table}.out.parquet", restart=True)
-    print(_own_peak_mb())
+    start = time.monotonic()
+    augment_file(Augmenter(**settings, teacher=teacher, progress=True), table, f"{table}.parquet", shuffle=shuffle)
+    print(_own_peak_mb(), time.monotonic() - start, time.process_time())
 
 
 def _own_peak_mb() -> float:
@@ -99,6 +107,6 @@ def _own_peak_mb() -> float:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--measured-run"]:
-        _measured_run(sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4]))
+        _measured_run(sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4]), sys.argv[5] == "1")
     else:
         main()

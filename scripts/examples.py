@@ -2,20 +2,28 @@
 
     python scripts/examples.py
 
-An example is a block under `<!-- run -->`. A `python` block is run as it is; what it prints stands in the `text` block
-that follows it, if one does. In a `console` block the lines `$ linda …` are run, and what each prints stands under it;
-one that shows nothing is run all the same.
+An example is a block under one of these marks. The examples of a page run in order, in an empty folder of their own.
 
-The tests run every example on every engine (`linda.engines.NAMES`), with and without VNNI, for a reader may have any of
-them: where they print different texts, take another example. One that must stay as it is, and prints different texts,
-is marked `<!-- run: VNNI -->`: it shows what the int8 engine prints on a processor with VNNI, and is run there alone.
-Run this script on such a processor when another model is embedded, and the tests after it.
+    <!-- run -->               a `python` block is run by itself; a `text` block that follows it shows what it prints.
+                               In a `console` block the lines `$ …` are run; what each prints stands under it, and one
+                               that shows nothing is run all the same.
+    <!-- run: one engine -->   the same, but not on every engine: for examples that take long.
+    <!-- run: VNNI -->         the same, but only on a processor with VNNI: for texts that differ between engines.
+    <!-- file: NAME -->        the block is written to the file NAME.
+
+Every other `python` or `console` block has `<!-- run by tests/NAME.py -->` or `<!-- not run: REASON -->` above it.
+
+The tests run the examples on every engine (`linda.engines.NAMES`), with and without VNNI, because a reader may have any
+of them: where they print different texts, take another example. Run this script on a processor with VNNI when another
+model is embedded, and the tests after it.
 """
 
 import contextlib
 import io
 import re
 import shlex
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,21 +32,26 @@ from click.testing import CliRunner
 from linda.cli import main as linda
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+DOCUMENTS = (
+    ROOT / "README.md",
+    *(path for path in sorted((ROOT / "docs").rglob("*.md")) if "results" not in path.parts),
+)
 
 _EXAMPLE = re.compile(
-    r"^<!-- run(?P<vnni>: VNNI)? -->\n"
-    r"```(?P<language>\w+)\n(?P<body>.*?)^```\n(?:\n```text\n(?P<printed>.*?)^```\n)?",
+    r"^<!-- (?:run(?:: (?P<where>VNNI|one engine))?|file: (?P<file>[\w.-]+)) -->\n"
+    r"```(?P<language>\w+)(?: title=\S+)?\n(?P<body>.*?)^```\n(?:\n```text\n(?P<printed>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
-_COMMAND = re.compile(r"^\$ linda (?P<arguments>.*)\n(?P<printed>(?:(?!\$ ).*\n)*)", re.MULTILINE)
+# A line that ends in a backslash goes on in the next one.
+_COMMAND = re.compile(r"^\$ (?P<command>(?:.*\\\n)*.*)\n(?P<printed>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
 def main() -> None:
     for path in DOCUMENTS:
         document = path.read_text(encoding="utf-8")
-        for example in examples(document):
-            document = document.replace(example, rerun(example))
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            for example in examples(document):
+                document = document.replace(example, rerun(example))
         path.write_text(document, encoding="utf-8")
 
 
@@ -49,15 +62,19 @@ def examples(document: str) -> Iterator[str]:
 
 def needs_vnni(example: str) -> bool:
     """Whether it shows what is printed with VNNI, and not what every reader sees."""
-    match = _EXAMPLE.fullmatch(example)
-    assert match, f"no example: {example}"
-    return match["vnni"] is not None
+    return _parts(example)["where"] == "VNNI"
+
+
+def runs_on_every_engine(example: str) -> bool:
+    return _parts(example)["where"] is None
 
 
 def rerun(example: str) -> str:
     """The example with what it prints now. An error that it raises, or a command that fails, is raised here."""
-    match = _EXAMPLE.fullmatch(example)
-    assert match, f"no example: {example}"
+    match = _parts(example)
+    if match["file"] is not None:
+        Path(match["file"]).write_text(match["body"], encoding="utf-8")
+        return example
     if match["language"] == "console":
         return example.replace(match["body"], _COMMAND.sub(_run_command, match["body"]))
     printed = _run_python(match["body"])
@@ -66,11 +83,23 @@ def rerun(example: str) -> str:
     return example[: match.start("printed")] + printed + example[match.end("printed") :]
 
 
+def _parts(example: str) -> re.Match[str]:
+    match = _EXAMPLE.fullmatch(example)
+    assert match, f"no example: {example}"
+    return match
+
+
 def _run_command(command: re.Match[str]) -> str:
-    result = CliRunner().invoke(linda, shlex.split(command["arguments"]))
-    if result.exit_code != 0:
-        raise RuntimeError(f"linda {command['arguments']}: {result.stderr}")
-    return f"$ linda {command['arguments']}\n" + (result.stdout if command["printed"] else "")
+    words = shlex.split(command["command"].replace("\\\n", " "))
+    if words[0] == "linda":
+        result = CliRunner().invoke(linda, words[1:])
+        status, printed, errors = result.exit_code, result.stdout, result.stderr
+    else:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        status, printed, errors = done.returncode, done.stdout, done.stderr
+    if status != 0:
+        raise RuntimeError(f"{command['command']}: {errors}")
+    return f"$ {command['command']}\n" + (printed if command["printed"] else "")
 
 
 def _run_python(code: str) -> str:

@@ -1,10 +1,10 @@
 """Writes a page of middles: random pairs of several inspections at α = 0.5, and the paper's examples.
 
-    python scripts/middles_page.py REPORT… --output docs/middles.md [--pairs 20] [--seed 0]
+    python scripts/middles_page.py REPORT… --output docs/explanation/middles.md [--pairs 20] [--seed 0]
 
 A REPORT is a folder written by `linda inspect`; its name is the heading of its pairs. The pairs are drawn by the seed,
-and none is left out. The paper's ladder and Table 1 are the examples of docs/paper-examples.md, run again with the
-embedded model.
+and none is left out. The paper's ladder and Table 1 are the examples of
+docs/explanation/paper-examples.md, run again with the embedded model.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from linda.errors import LindaError
 from linda.files.textio import atomic_writer
 from linda.inspection.report import markdown_table
 
-PAPER_EXAMPLES = ROOT / "docs" / "paper-examples.md"
+PAPER_EXAMPLES = ROOT / "docs" / "explanation" / "paper-examples.md"
 ALPHA = 0.5
 
 
@@ -52,7 +52,7 @@ def make_page(reports: list[Path], pairs: int, seed: int, paper_examples: str) -
         Markdown.
 
     Example:
-        >>> make_page([Path("reports/trec")], 20, 0, Path("docs/paper-examples.md").read_text())
+        >>> make_page([Path("reports/trec")], 20, 0, Path("docs/explanation/paper-examples.md").read_text())
     """
     sections = [
         "# Middles",
@@ -64,7 +64,7 @@ def make_page(reports: list[Path], pairs: int, seed: int, paper_examples: str) -
     sections += [
         "## The paper's examples",
         "The path of Appendix E, then Table 1. [paper-examples.md](paper-examples.md) quotes what the paper prints.",
-        *(_without_marker(rerun(example)) for example in examples(paper_examples)),
+        *(_shown_only(rerun(example)) for example in examples(paper_examples)),
     ]
     return "\n\n".join(section.strip() for section in sections) + "\n"
 
@@ -82,9 +82,9 @@ def _drawn_pairs(folder: Path, count: int, seed: int) -> list[str]:
     ]
 
 
-def _without_marker(example: str) -> str:
-    """Without the comment that makes a block an example: the tests run each example in its own document."""
-    return example.split("\n", 1)[1]
+def _shown_only(example: str) -> str:
+    """With another mark above the block: the tests run each example in its own document."""
+    return "<!-- not run: paper-examples.md runs it -->\n" + example.split("\n", 1)[1]
 
 
 def _read_json(path: Path) -> dict[str, Any]:

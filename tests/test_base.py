@@ -143,13 +143,13 @@ def test_a_lookalike_starts_from_its_plain_form(base: Path) -> None:
 
 def test_the_pieces_most_used_are_kept_first() -> None:
     available = {" the": -1.0, " cat": -2.0, " dog": -3.0, "é": -4.0, "ö": -4.0, "x": -9.0, " ": -9.0}
-    kept = most_used(available, ["the dog dog", "the dog é", "dog"], room=5)
+    kept = most_used(available, ["the dog dog", "the dog é", "dog"], count=5)
     assert list(kept) == [" ", "x", " dog", " the", "é"]  # ASCII is kept though "x" is never used
 
 
 def test_lower_case_counts_too() -> None:
     available = {" Paris": -1.0, " paris": -9.0, " Rome": -2.0}
-    assert list(most_used(available, ["Paris"] * 8, room=2)) == [" Paris", " paris"]
+    assert list(most_used(available, ["Paris"] * 8, count=2)) == [" Paris", " paris"]
 
 
 def test_a_byte_typed_as_text_is_no_byte_even_where_its_characters_have_no_piece() -> None:

@@ -65,13 +65,13 @@ def test_a_cell_says_all_that_a_table_needs(source: OwnTask, settings: Benchmark
     json.dumps(result)
 
 
-def test_steps_are_matched_unless_epochs_are(source: OwnTask, settings: BenchmarkSettings) -> None:
-    def updates(method: str, match: str) -> int:
+def test_the_budget_is_equal_updates_or_equal_epochs(source: OwnTask, settings: BenchmarkSettings) -> None:
+    def updates(method: str, budget: str) -> int:
         cell = Cell(source, Protocol(shots=4), parse_recipe(method), seed=0)
-        count: int = run_cell(cell, replace(settings, match=match, epochs=1))["updates"]
+        count: int = run_cell(cell, replace(settings, budget=budget, epochs=1))["updates"]
         return count
 
-    assert updates("vanilla", "steps") == updates("eda", "steps") == updates("eda+per_row=3", "steps") == 2
+    assert updates("vanilla", "updates") == updates("eda", "updates") == updates("eda+per_row=3", "updates") == 2
     assert updates("vanilla", "epochs") == 2
     assert updates("eda+per_row=3", "epochs") == 8
 
@@ -121,8 +121,8 @@ def test_cells_of_other_settings_are_not_mixed(source: OwnTask, settings: Benchm
     with pytest.raises(LindaError, match=message.format("weight 1.0", "0.5")):
         run_grid(changed, settings, tmp_path, workers=1)
     # Nor with methods that the folder does not have yet, which would be compared with those that it has.
-    with pytest.raises(LindaError, match=message.format("match steps", "epochs")):
-        run_grid(grid(source, settings, "mixup"), replace(settings, match="epochs"), tmp_path, workers=1)
+    with pytest.raises(LindaError, match=message.format("budget updates", "epochs")):
+        run_grid(grid(source, settings, "mixup"), replace(settings, budget="epochs"), tmp_path, workers=1)
 
 
 def test_cells_of_other_rows_are_not_mixed(source: OwnTask, settings: BenchmarkSettings, tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_a_long_domain_is_still_a_file_name(source: OwnTask) -> None:
 
 
 def test_settings_are_known_values() -> None:
-    with pytest.raises(LindaError, match="match is 'step'; give steps or epochs"):
-        BenchmarkSettings(match="step")
+    with pytest.raises(LindaError, match="budget is 'step'; give updates or epochs"):
+        BenchmarkSettings(budget="step")
     with pytest.raises(LindaError, match="on is 'valid'; give test or validation"):
         BenchmarkSettings(on="valid")

@@ -40,9 +40,11 @@ def _splice_for_linda(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(new_rows, "load_method", lambda name, *more: Splice() if name == "linda" else load(name, *more))
 
 
-def made(text: str, rows: LabelledRows = ROWS, encoder: Path | None = None, seed: int = 1) -> NewRows:
+def made(
+    text: str, rows: LabelledRows = ROWS, encoder: Path | None = None, seed: int = 1, as_published: bool = False
+) -> NewRows:
     sources = RowSources(Models(), None if encoder is None else str(encoder), SureTeacher, UNLABELLED)  # type: ignore[arg-type]
-    return make_new_rows(parse_recipe(text), rows, CLASSES, sources, seed)
+    return make_new_rows(parse_recipe(text, as_published), rows, CLASSES, sources, seed)
 
 
 def test_methods_by_name_and_setting() -> None:
@@ -117,6 +119,53 @@ def test_policy_reaches_the_rows() -> None:
     assert made("linda").weight == 1
     same = made("linda").labels
     assert set(same.flatten()) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("method", ["linda-raw", "linda-raw-sharpened", "linda-raw-predicted"])
+def test_linda_as_in_the_paper_keeps_every_row_with_copies_and_duplicates(method: str) -> None:
+    doubled = ROWS.take([0, 1, 2, 3, 0, 1, 2, 3])
+    assert made(f"{method}+ratio=0.99", doubled).texts == doubled.texts  # each a copy of its first parent
+    calibrated = made(f"{method}+ratio=0.99+gates=true", doubled)
+    assert not set(calibrated.texts) & set(doubled.texts)
+
+
+@pytest.mark.parametrize("method", ["eda", "eda+labels=predicted"])
+def test_published_baselines_keep_every_row(method: str) -> None:
+    """EDA cannot change a single word without synonyms: its new row is a copy."""
+    rows = LabelledRows(["xyzzy", "a good film in the city", "qwrtp", "a bad film"], None, ROWS.labels, None)
+    published = made(method, rows, as_published=True)
+    assert (len(published), published.texts[0], published.texts[2]) == (4, "xyzzy", "qwrtp")
+    assert not {"xyzzy", "qwrtp"} & set(made(method, rows).texts)
+    assert not {"xyzzy", "qwrtp"} & set(made(f"{method}+gates=true", rows, as_published=True).texts)
+
+
+def test_which_methods_keep_every_row() -> None:
+    def gated(name: str, as_published: bool) -> bool:
+        return parse_recipe(name, as_published).policy.gates
+
+    for raw in ("linda-raw", "linda-raw-sharpened", "linda-raw-predicted"):
+        assert not gated(raw, as_published=False)
+        assert not gated(raw, as_published=True)
+    for baseline in ("eda", "ssmba", "ssmba-soft"):
+        assert gated(baseline, as_published=False)
+        assert not gated(baseline, as_published=True)
+    for ours in ("linda", "linda-interpolated", "linda-measured", "backtranslation"):
+        assert gated(ours, as_published=True)
+
+
+def test_models_are_described_beside_the_papers(tiny_model_folder: Path) -> None:
+    embedded = Models().described({"linda", "ssmba", "eda"})
+    assert [line.split(":")[0] for line in embedded] == ["LINDA", "SSMBA"]
+    for line in embedded:
+        assert "the embedded model (" in line
+        assert "not the paper's, which is BART-large" in line
+    assert "--masked-model" in embedded[1]
+    given = Models(str(tiny_model_folder), masked="my/bert").described({"linda", "ssmba"})
+    assert given[0].startswith(f"LINDA: the model in {tiny_model_folder} (")
+    assert "not the paper's" in given[0]
+    assert given[1] == "SSMBA: the masked language model my/bert"
+    assert Models("me/bart-linda").described({"linda"}) == ["LINDA: the model me/bart-linda of the hub"]
+    assert Models().described({"eda"}) == []
 
 
 def test_predicted_labels_are_the_teachers() -> None:

@@ -385,3 +385,20 @@ class TestMix:
     def test_a_model_in_memory_mixes_as_its_folder_does(self, model: LindaModel, linda: Interpolator) -> None:
         held = Interpolator.of(model, linda.engine.name)
         assert held.mix(self.A, self.B, 0.5) == linda.mix(self.A, self.B, 0.5)
+
+
+def test_a_server_writes_the_same_texts(linda: Interpolator) -> None:
+    pytest.importorskip("fastapi", reason="the server is not installed: pip install 'linda[web]'")
+    from linda.web.batcher import Batcher
+    from linda.web.interpolation import ScoredInterpolator, SharedInterpolator, checked_settings
+
+    rows = [(a, b, alpha, 0) for a, b in PAIRS for alpha in (0.0, 0.4, 0.7, 1.0)]
+    wanted = list(linda.mix_stream(rows))
+    scored = ScoredInterpolator(linda)
+    batcher = Batcher(scored.mix, waiting_rows=100)
+    try:
+        for _ in range(2):  # the second time, the states of all texts are known
+            assert [[text for text, _ in found] for found in batcher.mix(rows, checked_settings())] == wanted
+        assert list(SharedInterpolator(linda, batcher).mix_stream(rows)) == wanted
+    finally:
+        batcher.close()

@@ -1,6 +1,15 @@
-import pytest
+"""Splices and crossovers as methods: in Python, in `linda augment` and in `linda bench`."""
 
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import linda
 from linda import methods
+from linda.cli import main
+from linda.errors import LindaError
 from linda.middles.ngrams import TrigramModel
 from linda.middles.seams import trigram_search
 from test_middles import SENTENCES
@@ -44,3 +53,76 @@ def test_both_need_a_partner(table, name):
     method = methods.load(name, **({"trigrams": table} if name == "crossover" else {}))
     with pytest.raises(TypeError, match="partner"):
         method.texts([A], None, None, [0])
+
+
+LABELS = [0, 0, 0, 0, 1, 1, 1, 1]
+NO_TABLE = "crossover needs a trigram table (trigrams=FILE, --trigrams FILE); build one from text like yours"
+
+
+def call(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "in.jsonl"
+    rows = [{"text": text, "label": label} for text, label in zip(SENTENCES, LABELS, strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_rows_are_crossed_in_python_and_by_the_command(table, source, tmp_path):
+    rows = linda.augment({"text": SENTENCES, "label": LABELS}, method="crossover", trigrams=table, ratio="0.5")
+    new = [row for row in rows if row["method"] == "crossover"]
+    assert len(new) > 4
+    method = methods.load("crossover", trigrams=table)
+    for row in new[:2]:
+        parents = SENTENCES[row["parent_a"]], SENTENCES[row["parent_b"]]
+        assert row["text"] == method.texts(parents[:1], parents[1:], [0.5], [0])[0]
+    arguments = ("--method", "crossover", "--trigrams", table, "--ratio", "0.5", "--output", tmp_path / "out.jsonl")
+    result = call("augment", source, *arguments)
+    assert result.exit_code == 0, result.stderr
+    written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [row["text"] for row in written] == [row["text"] for row in rows]
+
+
+def test_a_resumed_run_needs_the_same_table(table, source, tmp_path):
+    other = tmp_path / "other.safetensors"
+    TrigramModel.build(SENTENCES[:4], min_word_count=1).save(other)
+    arguments = ("augment", source, "--output", f"{tmp_path}/parts/", "--method", "crossover", "--block-range", "0:0")
+    assert call(*arguments, "--trigrams", table).exit_code == 0
+    assert call(*arguments, "--trigrams", table).exit_code == 0
+    assert "has trigrams" in call(*arguments, "--trigrams", other).stderr
+
+
+def test_a_missing_table_is_told_with_the_command_that_builds_one(table, source, tmp_path):
+    with pytest.raises(LindaError, match="linda middles table"):
+        linda.augment({"text": SENTENCES, "label": LABELS}, method="crossover")
+    (tmp_path / "no-table").write_text("text")
+    for arguments, message in (
+        (("--method", "crossover"), NO_TABLE),
+        (("--method", "crossover", "--trigrams", "nowhere"), "there is no file nowhere"),
+        (("--method", "crossover", "--trigrams", tmp_path / "no-table"), "build one with `linda middles table`"),
+        (("--method", "splice", "--trigrams", table), "only the method crossover uses one"),
+        (("--method", "splice", "--raw-ratio"), "--raw-ratio has no effect"),
+    ):
+        result = call("augment", source, "--output", tmp_path / "out.jsonl", *arguments)
+        assert result.exit_code == 2
+        assert message in result.stderr
+        assert len([line for line in result.stderr.splitlines() if line.startswith("linda: ")]) == 1
+
+
+def test_bench_compares_crossovers(table, source, tmp_path):
+    arguments = ("--train", source, "--test", source, "--student", "tfidf", "--seeds", 1, "--workers", 1)
+    arguments += ("--folds", 0, "--output", tmp_path / "results", "--methods", "vanilla,splice,crossover")
+    assert NO_TABLE in call("bench", *arguments).stderr
+    assert not (tmp_path / "results").exists()
+    result = call("bench", *arguments, "--trigrams", table)
+    assert result.exit_code == 0, result.stderr
+    cells = {
+        cell["method"]: cell
+        for cell in map(json.loads, map(Path.read_text, (tmp_path / "results" / "cells").iterdir()))
+    }
+    assert set(cells) == {"vanilla", "splice", "crossover"}
+    assert cells["crossover"]["new_rows"] > 4
+    assert cells["crossover"]["settings"]["trigrams"].startswith("trigrams.safetensors ")

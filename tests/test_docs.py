@@ -1,28 +1,110 @@
 """All examples in the documentation are run, and print what the documentation shows."""
 
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
 import pytest
 
-from examples import DOCUMENTS, ROOT, examples, needs_vnni, rerun
+from examples import DOCUMENTS, ROOT, examples, needs_vnni, rerun, runs_on_every_engine
 from linda import __version__
+from linda.cli import main as linda
 from linda.engines import NAMES
 from linda.engines.int8_engine import Int8Engine
 from linda.engines.linear import IntegerProduct
 
-ALL = [
-    pytest.param(example, engine, id=f"{path.name}-{number}-{engine}")
-    for path in DOCUMENTS
-    for number, example in enumerate(examples(path.read_text(encoding="utf-8")), start=1)
-    for engine in (["int8"] if needs_vnni(example) else NAMES)
+TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
+
+
+def page_name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+PAGES = [
+    pytest.param(document, engine, id=f"{page_name(path)}-{engine}")
+    for path, document in TEXTS.items()
+    for engine in NAMES
+    if any(engine != "torch" or runs_on_every_engine(example) for example in examples(document))
 ]
 
 
-@pytest.mark.parametrize(("example", "engine"), ALL)
-def test_example(example: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if needs_vnni(example) and not IntegerProduct.is_exact():
-        pytest.skip("the example shows what is printed with VNNI")
+@pytest.mark.parametrize(("document", "engine"), PAGES)
+def test_page(document: str, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     if engine == "torch":
         monkeypatch.setattr(Int8Engine, "why_not", staticmethod(lambda base, device: "the torch engine is tested"))
-    assert rerun(example) == example
+    for example in examples(document):
+        if engine == "torch" and not runs_on_every_engine(example):
+            continue
+        if needs_vnni(example) and not IntegerProduct.is_exact():
+            continue
+        assert rerun(example) == example
+
+
+# The line above a fenced block, its language and its body.
+BLOCK = re.compile(r"^(?P<above>[^\n]*)\n```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(language: str) -> Iterator[tuple[str, re.Match[str]]]:
+    for path, document in TEXTS.items():
+        yield from ((page_name(path), block) for block in BLOCK.finditer(document) if block["language"] == language)
+
+
+@pytest.mark.parametrize("language", ["python", "console"])
+def test_every_block_is_run_or_says_why_not(language: str) -> None:
+    for page, block in blocks(language):
+        tested = re.fullmatch(r"<!-- run by (tests/\w+\.py) -->", block["above"])
+        if tested:
+            assert (ROOT / tested[1]).is_file()
+        else:
+            assert re.fullmatch(r"<!-- (run|run: .+|file: .+|not run: .+) -->", block["above"]), f"{page}: {block[0]}"
+
+
+def test_python_blocks_are_python() -> None:
+    for _, block in blocks("python"):
+        if not block["body"].startswith("--8<--"):
+            ast.parse(block["body"])
+
+
+def shown_commands() -> Iterator[tuple[str, str]]:
+    for language in ("", "bash", "yaml"):
+        for page, block in blocks(language):
+            body = re.sub(r"\$\(\(.*?\)\)", "1", block["body"].replace("\\\n", " "))  # the shell's arithmetic
+            for line in body.splitlines():
+                if match := re.match(r"(?:\s*|.*-m )(linda (?!.*[…|]).*?)(?:\s+#.*|\s+\(.*\))?$", line):
+                    yield page, match[1]
+
+
+def test_commands_that_are_not_run_have_existing_options() -> None:
+    """Commands that take hours, or files that the reader has: their options and values are parsed."""
+    commands = list(shown_commands())
+    assert len(commands) > 40
+    for page, line in commands:
+        words = shlex.split(line)[1:]
+        command: click.Command = linda
+        context = click.Context(linda)
+        while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+            found = command.get_command(context, words.pop(0))
+            assert found is not None, f"{page}: {line}"
+            command, context = found, click.Context(found, parent=context)
+        try:
+            command.make_context(line, words)
+        except click.UsageError as error:
+            pytest.fail(f"{page}: {line}: {error.format_message()}")
+
+
+def test_links_outside_the_site_lead_to_files() -> None:
+    """The site checks its own links (tests/test_site.py)."""
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        for link in re.findall(r"\]\(([^)\s]+)\)", (ROOT / name).read_text(encoding="utf-8")):
+            if not link.startswith(("https://", "#")):
+                file, _, anchor = link.partition("#")
+                assert (ROOT / file).exists(), f"{name}: {link}"
+                headings = re.findall(r"^#+ (.*)$", (ROOT / file).read_text(encoding="utf-8"), re.M) if anchor else []
+                assert not anchor or anchor in {heading.lower().replace(" ", "-") for heading in headings}, link
 
 
 def test_the_readme_has_examples() -> None:

@@ -12,7 +12,7 @@ import torch
 from linda import engines
 from linda.engines.decoding import Hypothesis, generate
 from linda.errors import LindaError
-from linda.interpolation import Interpolator, encoded_texts
+from linda.interpolation import Interpolator
 from linda.interpolation.encoded_texts import EncodedTexts
 from linda.model import LindaModel, checkpoint
 
@@ -71,9 +71,8 @@ def test_each_distinct_text_is_encoded_once(copier: Interpolator, monkeypatch: p
     assert sorted(map(tuple, encoded)) == sorted(copier.tokens.ids(text) for text in A + B)
 
 
-def test_what_is_remembered_is_bounded(copier: Interpolator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoded_texts, "_REMEMBERED_TOKENS", 30)
-    encoded = EncodedTexts(copier.engine, pad=0, batch_tokens=64)
+def test_what_is_remembered_is_bounded(copier: Interpolator) -> None:
+    encoded = copier.encoded_texts(batch_tokens=64, most_tokens=30)
     texts = [copier.tokens.ids(text) for text in A + B]
     for text in texts:
         assert encoded([text])[text].argmax(dim=-1).tolist() == list(text)

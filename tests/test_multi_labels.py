@@ -168,7 +168,7 @@ def test_files_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, na
 
 
 def test_the_loss_of_each_class_takes_the_new_labels() -> None:
-    """As in docs/augment.md: a `Trainer` with problem_type multi_label_classification uses this loss."""
+    """As in docs/reference/augment.md: a `Trainer` with problem_type multi_label_classification uses this loss."""
     rows = augment({"text": TEXTS, "label": SOFT}, partners="any", **QUICK)
     target = torch.tensor([row["label_probs"] for row in rows])
     logits = torch.zeros_like(target, requires_grad=True)

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -70,6 +71,58 @@ def test_a_driver_that_dies_loses_nothing(cluster: RayCluster, source: Path, tmp
     run(cluster, command(source, output, "--resume", *on_ray(cluster))).check_returncode()
     assert output.read_bytes() == (source.parent / "whole.parquet").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.parquet"]
+
+
+def test_a_shuffled_table_gives_the_same_bytes(cluster: RayCluster, source: Path, tmp_path: Path) -> None:
+    run(cluster, command(source, tmp_path / "here.parquet", "--shuffle")).check_returncode()
+    run(cluster, command(source, tmp_path / "ray.parquet", "--shuffle", *on_ray(cluster))).check_returncode()
+    assert (tmp_path / "ray.parquet").read_bytes() == (tmp_path / "here.parquet").read_bytes()
+    assert (tmp_path / "here.parquet").read_bytes() != (source.parent / "whole.parquet").read_bytes()
+
+
+# --- linda bench ----------------------------------------------------------------------------------------------
+
+
+def bench(source: Path, output: str, *arguments: str) -> list[str]:
+    """With paths that are relative to the folder of the source."""
+    data = ("--train", source.name, "--test", source.name, "--test-size", "100", "--shots", "10", "--student", "tfidf")
+    methods = ("--methods", "vanilla,eda", "--seeds", "8", "--folds", "2")
+    return [sys.executable, "-m", "linda", "bench", "--output", output, *data, *methods, *arguments]
+
+
+def cells(folder: Path) -> dict[str, dict[str, Any]]:
+    """Everything but what the clock and the machine decide."""
+    measured = ("date", "machine", "seconds")
+    found = {file.name: json.loads(file.read_text()) for file in (folder / "cells").glob("*.json")}
+    return {name: {key: cell[key] for key in cell if key not in measured} for name, cell in found.items()}
+
+
+def test_the_cells_of_a_benchmark_are_those_of_this_machine(cluster: RayCluster, source: Path) -> None:
+    folder = source.parent
+    run(cluster, bench(source, "here"), cwd=folder).check_returncode()
+    process = subprocess.Popen(
+        bench(source, "ray", *on_ray(cluster)), stderr=subprocess.DEVNULL, env=cluster.environment, cwd=folder
+    )
+    while process.poll() is None and len(list((folder / "ray" / "cells").glob("*.json"))) < 3:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    written = {file: file.stat().st_mtime_ns for file in (folder / "ray" / "cells").glob("*.json")}
+    assert 3 <= len(written) < 16
+    run(cluster, bench(source, "ray", *on_ray(cluster)), cwd=folder).check_returncode()
+    assert cells(folder / "ray") == cells(folder / "here")
+    assert {file: file.stat().st_mtime_ns for file in written} == written  # not computed again
+    results = [(folder / name / "results.csv").read_text() for name in ("ray", "here")]
+    assert results[0] == results[1]
+
+
+def test_an_error_of_a_cell_is_told_in_one_line(cluster: RayCluster, source: Path) -> None:
+    arguments = ("--methods", "backtranslation", "--translate", "no-such", "no-such", *on_ray(cluster))
+    done = run(cluster, bench(source, "broken", *arguments), cwd=source.parent)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("linda: in.10-shot.backtranslation.seed")
+    assert "no-such" in done.stderr
+    assert not (source.parent / "broken").exists()
 
 
 def test_the_actor_is_a_function_of_ray_data(cluster: RayCluster, source: Path, tmp_path: Path) -> None:

@@ -289,10 +289,10 @@ def test_the_openapi_description_names_every_parameter(server: Serving) -> None:
 
 
 def test_the_examples_of_the_documentation_work(server: Serving, capsys: pytest.CaptureFixture[str]) -> None:
-    document = (Path(__file__).parents[1] / "docs" / "serve.md").read_text(encoding="utf-8")
+    document = (Path(__file__).parents[1] / "docs" / "how-to" / "serve.md").read_text(encoding="utf-8")
     document = document.replace("http://127.0.0.1:8765", server.address)
     [code] = re.findall(r"^```python\n(.*?)^```", document, re.MULTILINE | re.DOTALL)
-    exec(compile(code, "docs/serve.md", "exec"), {})
+    exec(compile(code, "docs/how-to/serve.md", "exec"), {})
     assert len(ast.literal_eval(capsys.readouterr().out)) == 2
     [command] = re.findall(r"^```\n(curl .*?)^```", document, re.MULTILINE | re.DOTALL)
     if shutil.which("curl"):

@@ -373,6 +373,16 @@ def test_the_page_asks_for_the_token(browser: "Browser", scored_interpolator: Sc
         expect(page.locator("#about")).to_contain_text("LINDA")
         write_path(page)
         page.close()
+        api = browser.new_page()  # a tab that does not know the token
+        api.goto(f"{running.address}/api")
+        api.get_by_label("This server asks for a token.").fill(token)
+        api.get_by_role("button", name="Continue").click()
+        expect(api.get_by_role("heading", name="POST /v1/interpolate")).to_be_visible()
+        with api.expect_download() as downloaded:
+            api.get_by_role("link", name="openapi.json").click()
+        assert downloaded.value.suggested_filename == "openapi.json"
+        assert "/v1/interpolate" in json.loads(Path(downloaded.value.path()).read_text())["paths"]
+        api.close()
         linked = browser.new_page()
         linked.goto(f"{running.address}/#token={token}")
         expect(linked.locator("#about")).to_contain_text("LINDA")

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from linda.cli import main
+from linda.middles.ngrams import TrigramModel
 from linda.web.interpolation import ScoredInterpolator
 from linda.web.limits import Limits
 from serving import Serving, serving
@@ -70,6 +71,7 @@ def as_jsonl(table: str) -> str:
         ("reviews.csv", {}),
         ("reviews.csv", {"partners": "any", "per_row": 2, "seed": 3, "labels": "sharpened", "output_format": "jsonl"}),
         ("my reviews.jsonl", {"method": "eda", "only_new": True, "gates": {"copies": False}}),
+        ("reviews.csv", {"method": "splice", "partners": "any", "ratio": "0.3-0.7", "raw_ratio": True}),
         (
             "-reviews.tsv",
             {"total": 4, "raw_ratio": True, "weight": 0.5, "gates": {"copies": False, "duplicates": False}},
@@ -100,6 +102,31 @@ def test_the_download_is_the_file_of_the_command(
     assert answer.content == Path(job["file"]).read_bytes()
     if settings.get("output_format") == "parquet":
         assert pq.read_table(job["file"]).num_rows == 6 + job["result"]["made"]
+
+
+def test_crossovers_need_a_table_of_the_server(
+    server: Serving, scored_interpolator: ScoredInterpolator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def choices(running: Serving) -> list[str]:
+        settings = running.client.get("/v1/info").json()["augment_settings"]
+        return next(setting["choices"] for setting in settings if setting["name"] == "method")
+
+    assert choices(server) == ["linda", "eda", "splice"]
+    table = server.upload("reviews.csv", CSV).json()["id"]
+    refused = server.client.post(f"/v1/tables/{table}/jobs", json={"method": "crossover"})
+    assert refused.status_code == 422
+    assert "start the server with --trigrams TABLE" in refused.json()["error"]
+
+    monkeypatch.chdir(tmp_path)
+    TrigramModel.build(CSV.splitlines(), min_word_count=1, min_trigram_count=1).save("trigrams.safetensors")
+    Path("reviews.csv").write_text(CSV)
+    with serving(scored_interpolator, trigrams="trigrams.safetensors") as running:
+        assert choices(running) == ["linda", "eda", "splice", "crossover"]
+        job = running.finished(started(running, "reviews.csv", CSV, method="crossover", ratio="0.5")["id"])
+        assert job["state"] == "done", job["error"]
+        content = running.client.get(f"/v1/jobs/{job['id']}/file").content
+    assert CliRunner().invoke(main, shlex.split(job["command"])[1:]).exit_code == 0
+    assert Path(job["file"]).read_bytes() == content
 
 
 def test_a_preview_shows_the_first_rows_of_the_run(server: Serving) -> None:

@@ -19,7 +19,8 @@ from linda.errors import LindaError
 from linda.model import LindaModel
 from linda.model.checkpoint import EMBEDDED
 from linda.training import PRESETS, TrainingSettings, learning_rate, loop, resumed_settings
-from linda.training.loop import _seed_of, start_model
+from linda.training.corpus import Corpus
+from linda.training.loop import _seed_of, pair_sampler, start_model
 
 train = partial(loop.train, calibration=False)  # tested separately, because it takes as long as the rest
 
@@ -109,6 +110,39 @@ def test_the_paper_preset_is_the_papers() -> None:
     assert (paper.pairs, paper.learning_rate, paper.weight_decay, paper.warmup, paper.decay) == (8, 1e-5, 0, 0, 0)
     assert (paper.mask_probability, paper.norm_penalty, paper.noise, paper.middle_noise) == (0.1, 0.001, 0.001, 0)
     assert (paper.restyled, paper.middle, paper.mirrored, paper.softmax_sample) == (0, 1, False, 0)
+    assert (paper.clip, paper.accumulate, paper.engine) == (0, 1, "torch")  # the paper clips no gradients
+    assert PRESETS["small"].clip == 1  # as the embedded model was trained
+
+
+def test_pairs_are_shared_by_all_processes(settings: TrainingSettings, tiny_model: LindaModel) -> None:
+    paper = PRESETS["paper"]
+    assert [paper.pairs_per_process(processes) for processes in (1, 2, 4, 8)] == [8, 4, 2, 1]
+    with pytest.raises(LindaError, match=r"pairs is 8, which 16 processes cannot share equally; .* multiple of 16"):
+        paper.pairs_per_process(16)
+    for ranks in (1, 2, 4):
+        rows = 0
+        for rank in range(ranks):
+            sampler = pair_sampler(tiny_model, Corpus.parse(settings.corpus), settings, rank=rank, ranks=ranks)
+            rows += len(next(sampler.batches(0))[1].alpha)
+        assert rows == settings.pairs
+    with pytest.raises(LindaError, match="pairs is 4, which 3 processes cannot share"):
+        pair_sampler(tiny_model, Corpus.parse(settings.corpus), settings, ranks=3)
+
+
+def test_the_engine_of_the_settings_calibrates(
+    settings: TrainingSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = []
+    of = loop.Interpolator.of
+
+    def noted(model: LindaModel, engine: str) -> Any:
+        used.append(engine)
+        return of(model, engine)
+
+    monkeypatch.setattr(loop.Interpolator, "of", noted)
+    loop.train(_changed(settings, steps=1), tmp_path / "model")
+    assert used == [PRESETS["paper"].engine] == ["torch"]
+    assert PRESETS["small"].engine == "auto"
 
 
 class TestTrain:
@@ -255,7 +289,7 @@ def test_a_file_in_place_of_the_folder_of_a_run(settings: TrainingSettings, tmp_
         {"noise": -0.1}, {"max_length": 2}, {"hold_out": -1}, {"seed": -1}, {"seed": 2**70}, {"warmup": -1},
         {"clip": -1.0}, {"clip": float("inf")}, {"dropout": 1.0}, {"weight_decay": float("nan")}, {"steps": 1.5},
         {"steps": "10"}, {"learning_rate": float("inf")}, {"window": True}, {"middle": 0.0}, {"base": 5},
-        {"corpus": "a.txt"}, {"mirrored": "yes"}, {"softmax_sample": -1}, {"validation": 5},
+        {"corpus": "a.txt"}, {"engine": "steam"}, {"mirrored": "yes"}, {"softmax_sample": -1}, {"validation": 5},
     ],
     ids=str,
 )  # fmt: skip

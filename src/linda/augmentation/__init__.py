@@ -20,7 +20,7 @@ blocks         a table as a sequence of blocks, and the plan of a block
 parts          the folder of a run: a manifest, and the finished part of each block; a `journal` of unfinished ones
 block_pipeline all steps for one block: block in, part out
 file_pipeline  all steps for files: `preparation`, blocks, one output
-ray_executor   blocks on the machines of a Ray cluster
+ray_executor   blocks on the machines of a Ray cluster; `ray_pool` places the work
 """
 
 from linda.augmentation.pipeline import Augmenter, augment

@@ -72,11 +72,12 @@ class PartWriter:
         block, schema = self._manifest.table.blocks[number], self._manifest.schema
         with self._folder.storage.reading(self._folder.block_input(number)) as path, self._journal(number) as journal:
             spool = Spool(path)
-            examples = check_rows(spool, self._augmenter, self._manifest.table.classes, block.first_row)
+            row_numbers = self._folder.row_numbers(self._manifest, block)
+            examples = check_rows(spool, self._augmenter, self._manifest.table.classes, row_numbers)
             plan, planner = self._block_plan(examples, block, journal)
             self._generate(examples, plan, planner, journal)
             rows = chain.from_iterable(chunk.rows for chunk in journal.chunks())
-            batches = joined_batches(spool, examples, rows, self._augmenter, schema, block.first_row)
+            batches = joined_batches(spool, examples, rows, self._augmenter, schema, row_numbers)
             tally = sum((chunk.tally for chunk in journal.chunks()), Tally())
             self._folder.write_part(self._manifest, number, batches, tally)
             journal.remove()

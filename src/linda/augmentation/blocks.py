@@ -242,11 +242,11 @@ def notes(table: BlockedTable, settings: AugmentationSettings) -> Iterator[str]:
         return
     errors = [error for block in table.blocks if (error := _partner_error(block, settings)) is not None]
     if len(errors) == len(table.blocks):
-        raise errors[0]
+        raise LindaError(f"in every block, {errors[0]}, or shuffle the table (--shuffle)") from errors[0]
     if errors:
         yield (
             f"{len(errors):,} of {len(table.blocks):,} blocks have no rows that can be mixed and get no new rows; "
-            "shuffle the table, or use larger blocks (--block-rows)"
+            "shuffle the table (--shuffle), or use larger blocks (--block-rows)"
         )
 
 

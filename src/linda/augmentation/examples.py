@@ -112,7 +112,7 @@ def read_examples(
     classes: Sequence[LabelName] | None = None,
     multi_label: bool = False,
     reserved: Sequence[str] = tuple(RECORD),
-    first_row: int = 0,
+    row_numbers: Sequence[int] | None = None,
 ) -> Examples:
     """Read and check every text and label of a table.
 
@@ -125,7 +125,7 @@ def read_examples(
         classes: All classes, if the data may not contain every one.
         multi_label: Rows have several labels: lists of class names, or vectors with one value per class.
         reserved: Names of columns that will be added, and that the table must not have.
-        first_row: Number of the first row in messages, if this is a part of a larger table.
+        row_numbers: Numbers of the rows in messages, if this is a part of a larger table. By default from 0.
 
     Returns:
         The examples.
@@ -139,7 +139,8 @@ def read_examples(
     text_columns = [text] if pair is None else [text, pair]
     _check_columns(table.columns, text_columns, label, reserved)
     reader = MultiLabelReader(classes) if multi_label else LabelReader(classes)
-    for row, (*texts, value) in enumerate(table.scan([*text_columns, label]), start=first_row):
+    numbers = range(len(table)) if row_numbers is None else row_numbers
+    for row, (*texts, value) in zip(numbers, table.scan([*text_columns, label]), strict=True):
         if skip_empty and any(_is_empty(cell) for cell in texts):
             reader.skip()
             continue

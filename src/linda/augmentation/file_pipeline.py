@@ -50,6 +50,7 @@ def augment_file(
     resume: bool = False,
     restart: bool = False,
     block_rows: int = BLOCK_ROWS,
+    shuffle: bool = False,
     block_range: tuple[int, int] | None = None,
     join: bool = False,
     executor: Executor = write_parts_here,
@@ -69,6 +70,7 @@ def augment_file(
         resume: Continue an unfinished run with the same settings: compute the missing parts.
         restart: Delete an unfinished run and start over.
         block_rows: Rows per block. A row is mixed with rows of its block, and compared with them.
+        shuffle: Put the rows in a random order, from the seed, before they are cut into blocks.
         block_range: Compute only these blocks, from the first to before the second. Several processes can share the
             work; `join` completes it.
         join: Check that all parts exist, and join them to the output.
@@ -82,7 +84,7 @@ def augment_file(
         print(linda.augment_file(linda.Augmenter(per_row=2), "train.csv", "bigger.parquet"))
     """
     start = time.monotonic()
-    request = _Request(source, output, plan, block_rows, block_range, join, resume, restart)
+    request = _Request(source, output, plan, block_rows, shuffle, block_range, join, resume, restart)
     if plan is not None:
         check_no_balance(augmenter)
     if str(output) != "-":  # the name tells the format before anything is read
@@ -162,7 +164,7 @@ def draw_table_plan(
         plans = []
         for block in table.blocks:
             with folder.storage.reading(folder.block_input(block.number)) as path:
-                examples = check_rows(Spool(path), settings, table.classes, block.first_row)
+                examples = check_rows(Spool(path), settings, table.classes)
                 plan, _ = blocks.plan_block(examples, settings, block, table)
             plans.append(
                 Plan(plan.row + block.first_row, plan.partner + block.first_row, plan.alpha, plan.seed),
@@ -183,6 +185,7 @@ class _Request:
     output: str | Path
     plan: Plan | None
     block_rows: int
+    shuffle: bool
     block_range: tuple[int, int] | None
     join: bool
     resume: bool
@@ -196,6 +199,10 @@ class _Request:
     def __post_init__(self) -> None:
         if self.block_rows < 1:
             raise LindaError(f"the number of rows per block is {self.block_rows}; it must be at least 1")
+        if self.shuffle and self.plan is not None:
+            raise LindaError(
+                "a plan names rows by their place in the input, which --shuffle changes; leave one of them out"
+            )
         if self.block_range is not None and self.join:
             raise LindaError("--block-range computes some of the parts, --join needs all of them; give only one")
         if self.block_range is not None and self.restart:
@@ -284,7 +291,7 @@ def _prepared(
     is_shared = request.block_range is not None
     if is_shared:
         folder.share(lambda: _is_ready(folder, folder.manifest(), augmenter, request))
-    run = run_values(augmenter, files, request.plan, request.block_rows, folder.manifest())
+    run = run_values(augmenter, files, request.plan, request.block_rows, request.shuffle, folder.manifest())
     manifest = folder.begin(run, resume=request.resume or request.join or is_shared, restart=request.restart)
     if manifest is None or not _is_ready(folder, manifest, augmenter, request):
         if request.join:

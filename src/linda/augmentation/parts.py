@@ -4,6 +4,7 @@
     _manifest.json      what the rows depend on (settings, input, model, version), and the blocks of the table
     _work/              deleted when all parts are complete
         input-00017.arrow   the rows of block 17
+        rows-00017.npy      their numbers in the input, if it is shuffled
         block-00017/        the journal of block 17
         teacher/            the teacher, if one was fine-tuned
 
@@ -24,10 +25,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from linda.augmentation.blocks import BlockedTable
+from linda.augmentation.blocks import Block, BlockedTable
 from linda.augmentation.journal import Journal
 from linda.augmentation.summary import Tally
 from linda.errors import LindaError, os_reason, reason
@@ -215,6 +218,28 @@ class RunFolder:
         return f"{_WORK}/input-{number:05}.arrow"
 
     @property
+    def work(self) -> Path | None:
+        """The folder of temporary files; None on a remote file system."""
+        if self.storage.local is None:
+            return None
+        work = self.storage.local / _WORK
+        work.mkdir(exist_ok=True)
+        return work
+
+    def write_row_numbers(self, number: int, rows: NDArray[np.int64]) -> None:
+        """Write the numbers that the rows of a block have in the input."""
+        with self.storage.writing(_row_numbers(number)) as path, path.open("wb") as file:
+            np.save(file, rows)
+
+    def row_numbers(self, manifest: Manifest, block: Block) -> Sequence[int]:
+        """The numbers that the rows of a block have in the input."""
+        if not manifest.run["shuffle"]:
+            return range(block.first_row, block.first_row + block.rows)
+        with self.storage.reading(_row_numbers(block.number)) as path:
+            numbers: list[int] = np.load(path).tolist()
+        return numbers
+
+    @property
     def teacher(self) -> Path | None:
         """Where the teacher is kept; None on a remote file system."""
         return None if self.storage.local is None else self.storage.local / _WORK / "teacher"
@@ -305,6 +330,10 @@ class RunFolder:
                     f"the unfinished run in {self} has {name} {begun.get(name)!r}, this one {run.get(name)!r}; "
                     "repeat its command with --resume, or start over with --restart"
                 )
+
+
+def _row_numbers(number: int) -> str:
+    return f"{_WORK}/rows-{number:05}.npy"
 
 
 def _is_part(name: str) -> bool:

@@ -144,7 +144,10 @@ def _load_writer(settings: AugmentationSettings) -> Writer:
 
 
 def check_rows(
-    table: Table, settings: AugmentationSettings, classes: Sequence[LabelName] | None = None, first_row: int = 0
+    table: Table,
+    settings: AugmentationSettings,
+    classes: Sequence[LabelName] | None = None,
+    row_numbers: Sequence[int] | None = None,
 ) -> Examples:
     """The rows of a table, checked.
 
@@ -152,7 +155,7 @@ def check_rows(
         table: The rows.
         settings: Name the columns.
         classes: All classes that the type of the table declares. `settings.classes` override them.
-        first_row: Number of the first row in messages.
+        row_numbers: Numbers of the rows in messages. By default from 0.
 
     Returns:
         The examples.
@@ -169,7 +172,7 @@ def check_rows(
         classes=classes if settings.classes is None else settings.classes,
         multi_label=settings.multi_label,
         reserved=[*RECORD] if settings.weight == 1 else [*RECORD, *WEIGHT],
-        first_row=first_row,
+        row_numbers=row_numbers,
     )
     if settings.unlabelled is None:
         return examples

@@ -1,13 +1,15 @@
 """What is done once, before the first block: the input is checked, counted and cut into blocks."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from linda import __version__
 from linda.augmentation import blocks
@@ -22,6 +24,7 @@ from linda.augmentation.settings import EXECUTION, AugmentationSettings
 from linda.augmentation.tables import joined_schema
 from linda.errors import LindaError
 from linda.files.inputs import InputFile, read_files
+from linda.files.shuffle import shuffled
 from linda.files.spool import Spool, write_spool
 from linda.files.tables import check_writable
 
@@ -31,6 +34,7 @@ def run_values(
     files: Sequence[InputFile],
     plan: Plan | None,
     block_rows: int,
+    shuffle: bool = False,
     known: Manifest | None = None,
 ) -> dict[str, Any]:
     """Everything that the rows depend on. Runs with the same values write the same parts.
@@ -40,6 +44,7 @@ def run_values(
         files: The input.
         plan: The plan, if it is given.
         block_rows: Rows per block.
+        shuffle: Whether the rows are shuffled first.
         known: Manifest of an earlier run. If its input has not changed since, it is not read again.
 
     Returns:
@@ -52,6 +57,8 @@ def run_values(
     values |= {name: _model_state(values[name]) for name in ("model", "teacher", "encoder")}
     if isinstance(settings.unlabelled, str | Path):
         values |= {"unlabelled": _file_digest(Path(settings.unlabelled))}
+    if settings.trigrams is not None:
+        values |= {"trigrams": _file_digest(Path(settings.trigrams))}
     values |= {"protect": [*settings.protected.words, *settings.protected.patterns]}
     values |= {"translate": [_model_state(model) for model in settings.translate or ()]}
     values |= {"method": settings.method_name, "gates": asdict(settings.gates), "engine": settings.engine_name}
@@ -62,6 +69,7 @@ def run_values(
         "input": known.run["input"] if known is not None and is_known else [file.digest() for file in files],
         "input format": [file.file_format for file in files],
         "block_rows": block_rows,
+        "shuffle": shuffle,
         "plan": [hashlib.sha256(column.tobytes()).hexdigest() for column in columns],
         **values,
     }
@@ -93,17 +101,26 @@ def prepare(
     """
     first_row, sizes, examples = 0, [], None
     labels = _TableLabels()
-    for number, batches in enumerate(blocks.cut(read_files(files, settings.text_columns), run["block_rows"])):
+    rows = read_files(files, settings.text_columns)
+    if run["shuffle"]:
+        rows = shuffled(rows, settings.seed, folder.work)
+    for number, batches in enumerate(blocks.cut(rows, run["block_rows"])):
+        if run["shuffle"]:
+            batches, numbers = _without_numbers(batches)
+            folder.write_row_numbers(number, numbers)
         first = next(batches)
         with folder.storage.writing(folder.block_input(number)) as path:
             write_spool(path, first.schema, chain([first], batches))
             spool = Spool(path)
-            examples = checked_rows(spool, settings, name, first_row)
-            labels.add(examples, name, first_row)
+            row_numbers = numbers.tolist() if run["shuffle"] else range(first_row, first_row + len(spool))
+            examples = checked_rows(spool, settings, name, row_numbers)
+            labels.add(examples, name, row_numbers[0])
             sizes.append((len(spool), examples.skipped, examples.labels.counts(), _sets(examples)))
+            done = 0
             for batch in spool.batches():
-                check_writable(batch, output_format, first_row)
-                first_row += len(batch)
+                check_writable(batch, output_format, row_numbers[done : done + len(batch)])
+                done += len(batch)
+            first_row += done
     assert examples is not None  # a file without rows is an error
     classes = labels.names if settings.classes is None else tuple(settings.classes)
     table = BlockedTable.of(
@@ -116,10 +133,17 @@ def prepare(
     return manifest
 
 
-def checked_rows(table: Spool, settings: AugmentationSettings, name: str, first_row: int = 0) -> Examples:
+def _without_numbers(batches: Iterable[pa.RecordBatch]) -> tuple[Iterator[pa.RecordBatch], NDArray[np.int64]]:
+    """The batches of a shuffled block, and the numbers of their rows in the input."""
+    block = list(batches)
+    numbers = np.concatenate([batch.column(batch.num_columns - 1).to_numpy() for batch in block])
+    return (batch.select(range(batch.num_columns - 1)) for batch in block), numbers
+
+
+def checked_rows(table: Spool, settings: AugmentationSettings, name: str, row_numbers: Sequence[int]) -> Examples:
     """The rows, checked. Errors name the file."""
     try:
-        return check_rows(table, settings, first_row=first_row)
+        return check_rows(table, settings, row_numbers=row_numbers)
     except LindaError as error:
         counted = " (the first row is row 0)" if str(error).startswith("row ") else ""
         raise LindaError(f"{name}: {error}{counted}") from error
@@ -139,7 +163,7 @@ def with_teacher(augmenter: Augmenter, folder: RunFolder, manifest: Manifest) ->
         if absent:
             raise LindaError(
                 f"the teacher is fine-tuned on the first block, which has no row with the label {absent[0]!r}; "
-                "shuffle the table, or give a teacher (--teacher)"
+                "shuffle the table (--shuffle), or give a teacher (--teacher)"
             )
         with folder.storage.reading(folder.block_input(0)) as path:
             examples = check_rows(Spool(path), augmenter, manifest.table.classes)

@@ -37,10 +37,11 @@ class LindaSampler(BaseOverSampler):
             not minority, not majority, all, a ratio of minority to majority, a dict of rows per class, or a callable
             that returns such a dict.
         random_state: Seed, `RandomState` or None.
-        method: linda, eda, ssmba, backtranslation, or an `AugmentationMethod`.
+        method: linda, eda, ssmba, backtranslation, splice, crossover, or an `AugmentationMethod`.
         model: Folder of the method's model, or an `Interpolator`; None for the embedded model.
         engine: Engine that runs a LINDA model given by name: auto, int8 or torch.
         translate: The two models of backtranslation.
+        trigrams: Trigram table of crossover: a file written by `linda middles table`.
         partners: Which rows may be mixed with a row: same, any, different, stratified or nearest. The new row always
             has the label of the first parent.
         encoder: Encoder that finds nearest partners.
@@ -70,6 +71,7 @@ class LindaSampler(BaseOverSampler):
         model: Any = None,
         engine: str = "auto",
         translate: tuple[str, str] | None = None,
+        trigrams: str | Path | None = None,
         partners: str = "same",
         encoder: str | Path | None = None,
         ratio: str = "uniform",
@@ -85,6 +87,7 @@ class LindaSampler(BaseOverSampler):
         self.model = model
         self.engine = engine
         self.translate = translate
+        self.trigrams = trigrams
         self.partners = partners
         self.encoder = encoder
         self.ratio = ratio
@@ -119,13 +122,13 @@ class LindaSampler(BaseOverSampler):
         return result.reshape(-1, *shape), np.concatenate([y, y[parents]]) if parents else y.copy()
 
     def _augmenter(self, targets: dict[Any, int], seed: int) -> Augmenter:
-        names = ("method", "model", "engine", "translate", "partners", "encoder", "ratio", "protect", "retries")
-        settings = {name: getattr(self, name) for name in (*names, "batch_size", "workers")}
+        names = ("method", "model", "engine", "translate", "trigrams", "partners", "encoder", "ratio", "protect")
+        settings = {name: getattr(self, name) for name in (*names, "retries", "batch_size", "workers")}
         if isinstance(self.method, str) and isinstance(self.model, str | Path | None) and self.workers == 1:
             translate = None if self.translate is None else (self.translate[0], self.translate[1])
             protect = self.protect if isinstance(self.protect, str) else tuple(self.protect)
-            method = _loaded_method(self.method, self.model, self.engine, translate, protect)
-            settings |= {"method": method, "model": None, "engine": "auto", "translate": None}
+            method = _loaded_method(self.method, self.model, self.engine, translate, self.trigrams, protect)
+            settings |= {"method": method, "model": None, "engine": "auto", "translate": None, "trigrams": None}
         gates = Gates() if self.gates is None else self.gates
         return Augmenter(balance=targets, seed=seed, gates=gates, only_new=True, **settings)
 
@@ -146,10 +149,12 @@ def _loaded_method(
     model: str | Path | None,
     engine: str,
     translate: tuple[str, str] | None,
+    trigrams: str | Path | None,
     protect: str | tuple[str, ...],
 ) -> AugmentationMethod:
-    settings = AugmentationSettings(method=method, model=model, engine=engine, translate=translate, protect=protect)
-    return settings.load_method()
+    return AugmentationSettings(
+        method=method, model=model, engine=engine, translate=translate, trigrams=trigrams, protect=protect
+    ).load_method()
 
 
 def _texts_of(data: Any) -> tuple[list[Any], tuple[int, ...]]:

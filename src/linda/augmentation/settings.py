@@ -16,6 +16,7 @@ from linda.augmentation.labels import LabelName, LabelRule
 from linda.augmentation.plan import MOST_ROWS, PARTNERS
 from linda.errors import MOST_SEED, LindaError, checked_integer
 from linda.methods import AugmentationMethod
+from linda.methods.crossover import check_trigrams
 from linda.methods.protection import Protected
 
 if TYPE_CHECKING:
@@ -41,10 +42,11 @@ class AugmentationSettings:
         unlabelled: Unlabelled texts, or a file of them, that are the partners instead; labels must be predicted.
         ratio: Distribution of the mixing ratio: uniform, beta:0.4, a constant (0.5) or a range (0.2-0.8).
         seed: Seed of the plan and the texts.
-        method: linda, eda, ssmba, backtranslation, or an `AugmentationMethod`.
+        method: linda, eda, ssmba, backtranslation, splice, crossover, or an `AugmentationMethod`.
         model: Folder of the method's model, or an `Interpolator`; None for the embedded model.
         engine: Engine that runs a LINDA model given by name: auto, int8 or torch.
         translate: The two models of backtranslation: to the other language, and back.
+        trigrams: Trigram table of crossover: a file written by `linda middles table`.
         protect: Words of the parents that a new text must contain: "Paris,New York", a .txt file with one word per
             line, "regex:PATTERN", or a list of those. EDA does not change them.
         raw_ratio: Mix by the ratio itself, without calibration, as in the paper.
@@ -81,6 +83,7 @@ class AugmentationSettings:
     model: "str | Path | Interpolator | None" = None
     engine: str = "auto"
     translate: tuple[str, str] | None = None
+    trigrams: str | Path | None = None
     protect: str | Sequence[str] = ()
     raw_ratio: bool = False
     labels: str = "interpolated"
@@ -120,6 +123,7 @@ class AugmentationSettings:
                 "backtranslation needs two translation models (translate=(there, back), --translate THERE BACK); "
                 "other methods take none"
             )
+        check_trigrams({self.method} if isinstance(self.method, str) else set(), self.trigrams)
         for name, least, most in (("batch_size", 1, 10**6), ("workers", 1, 256), ("retries", 0, 1000)):
             checked_integer(getattr(self, name), name, least, most)
         # A run is stored as JSON, which has neither numpy numbers nor ranges.
@@ -183,7 +187,8 @@ class AugmentationSettings:
         engine = {} if self.engine == "auto" else {"engine": self.engine}
         translate = {} if self.translate is None else dict(zip(("there", "back"), self.translate, strict=True))
         protected = {"protected": self.protected} if self.method == "eda" else {}
-        return methods.load(self.method, **model, **ratio, **engine, **translate, **protected)
+        trigrams = {} if self.trigrams is None else {"trigrams": self.trigrams}
+        return methods.load(self.method, **model, **ratio, **engine, **translate, **trigrams, **protected)
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: `datasets.map` hashes and sends this state, and must not include a loaded model."""

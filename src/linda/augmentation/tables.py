@@ -239,7 +239,7 @@ def joined_batches(
     rows: Iterable[NewRow],
     settings: AugmentationSettings,
     schema: pa.Schema,
-    first_row: int = 0,
+    row_numbers: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The originals with all their columns, then the new rows.
 
@@ -249,7 +249,7 @@ def joined_batches(
         rows: The new rows.
         settings: Say whether originals are included, and the weight of new rows.
         schema: Result of `joined_schema`.
-        first_row: Number of the first row in the table that these rows are a block of. It is added to the parents.
+        row_numbers: Numbers of the originals in the table that they are a block of, for the parents. By default from 0.
 
     Returns:
         Batches of at most `linda.files.tables.BLOCK` rows.
@@ -270,8 +270,13 @@ def joined_batches(
     while block := list(islice(rest, BLOCK)):
         columns = new_columns(examples, block, settings)
         for parent in ("parent_a", "parent_b"):
-            columns[parent] = [None if row is None else first_row + row for row in columns[parent]]
+            columns[parent] = [_number(row, row_numbers) for row in columns[parent]]
         yield _as_batch(columns, schema)
+
+
+def _number(row: int | None, numbers: Sequence[int] | None) -> int | None:
+    # Unlabelled partners follow the rows of the table, and keep their numbers.
+    return row if row is None or numbers is None or row >= len(numbers) else numbers[row]
 
 
 def _as_batch(columns: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:

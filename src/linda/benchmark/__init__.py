@@ -10,7 +10,8 @@ new_rows       the rows that a method adds to the training rows
 settings       what all cells of a folder have in common: student, encoder, teacher, folds
 cells          one task, one method, one seed: the unit of work, kept as one JSON file
 trial          computes one cell
-grid           all cells that are missing, several at a time
+grid           all cells that are missing, several at a time; `ray_cells` computes them on a Ray cluster
+estimate       how long the missing cells will take
 learning_rate  search of the learning rate of an encoder
 reporting      tables, figures and advice from the cells; the paper's own figures
 """

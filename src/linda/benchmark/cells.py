@@ -145,9 +145,12 @@ def _check_numbers(name: str, values: dict[str, Any]) -> None:
 
 
 def upgraded(cell: dict[str, Any]) -> dict[str, Any]:
-    """Convert a cell of an earlier version, which had only the accuracy of a fine-tuned student."""
+    """Convert a cell of an earlier version: accuracy only, of a fine-tuned student, or another name of the budget."""
     scores = {test: found if isinstance(found, dict) else {"accuracy": found} for test, found in cell["scores"].items()}
     settings = {"student": "finetune", "folds": 0, **cell["settings"]}
+    if "match" in settings:
+        match = settings.pop("match")
+        settings["budget"] = "updates" if match == "steps" else match
     return {"imbalance": None, "label_noise": 0.0, **cell, "scores": scores, "settings": settings}
 
 

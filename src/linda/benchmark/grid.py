@@ -5,10 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ CELLS = "cells"
 COMMANDS = "commands.txt"
 
 
+# Computes cells, writes each to the folder, and returns the results in any order.
+Executor = Callable[[Sequence[Cell], BenchmarkSettings, Path], Iterator[dict[str, Any]]]
 TaskProtocols = Sequence[tuple[TaskSource, Sequence[Protocol]]]
 
 
@@ -121,6 +124,7 @@ def run_grid(
     workers: int = 2,
     progress: bool = True,
     command: str | None = None,
+    executor: Executor | None = None,
 ) -> int:
     """Compute the cells that are missing in a folder.
 
@@ -132,13 +136,14 @@ def run_grid(
             than one on two threads.
         progress: Show a progress bar.
         command: The command line, added to `commands.txt` in the folder.
+        executor: Where cells are computed, instead of `workers` processes of this machine.
 
     Returns:
         The number of cells that were computed.
     """
     check_comparable(chain(read_cells(output / CELLS), (cell.record(settings) for cell in cells)))
     with _results_folder(output) as folder:
-        return _run_missing(cells, settings, folder, workers, progress, command)
+        return _run_missing(cells, settings, folder, progress, command, executor or partial(_on_this_machine, workers))
 
 
 @contextmanager
@@ -161,22 +166,27 @@ def _run_missing(
     cells: Sequence[Cell],
     settings: BenchmarkSettings,
     folder: Path,
-    workers: int,
     progress: bool,
     command: str | None,
+    executor: Executor,
 ) -> int:
     from tqdm import tqdm
 
     if command is not None:
         _keep_command(folder.parent / COMMANDS, command)
-    missing = [cell for cell in cells if not (folder / cell.file_name).exists()]
+    missing = missing_cells(cells, folder.parent)
     with tqdm(
         total=len(cells), initial=len(cells) - len(missing), unit="cell", disable=None if progress else True
     ) as bar:
-        for result in _results(missing, settings, folder, workers):
+        for result in executor(missing, settings, folder) if missing else ():
             bar.set_postfix_str(f"{result['task']} {result['method']} {result['accuracy']:.1f}", refresh=False)
             bar.update()
     return len(missing)
+
+
+def missing_cells(cells: Sequence[Cell], output: Path) -> list[Cell]:
+    """Those that a folder of results does not have yet."""
+    return [cell for cell in cells if not (output / CELLS / cell.file_name).exists()]
 
 
 def _keep_command(file: Path, command: str) -> None:
@@ -186,19 +196,19 @@ def _keep_command(file: Path, command: str) -> None:
             writer.writelines(f"{line}\n" for line in [*known, command])
 
 
-def _results(
-    cells: Sequence[Cell], settings: BenchmarkSettings, folder: Path, workers: int
+def _on_this_machine(
+    workers: int, cells: Sequence[Cell], settings: BenchmarkSettings, folder: Path
 ) -> Iterator[dict[str, Any]]:
-    if workers == 1 or not cells:
+    if workers == 1:
         for cell in cells:
-            yield _compute(cell, settings, folder)
+            yield compute_cell(cell, settings, folder)
         return
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         min(workers, len(cells)), mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
     )
     try:
-        for done in as_completed([pool.submit(_compute, cell, settings, folder) for cell in cells]):
+        for done in as_completed([pool.submit(compute_cell, cell, settings, folder) for cell in cells]):
             yield done.result()
     except BrokenProcessPool as error:
         raise LindaError("a worker process died, possibly out of memory; use fewer workers (--workers 1)") from error
@@ -210,7 +220,7 @@ def _results(
         pool.shutdown(cancel_futures=True)
 
 
-def _compute(cell: Cell, settings: BenchmarkSettings, folder: Path) -> dict[str, Any]:
+def compute_cell(cell: Cell, settings: BenchmarkSettings, folder: Path) -> dict[str, Any]:
     """Compute and write a cell, so that a killed run loses only the cells in progress."""
     try:
         result = run_cell(cell, settings)

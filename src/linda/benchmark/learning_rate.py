@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import mean
 
 from linda.benchmark.cells import read_cell
-from linda.benchmark.grid import CELLS, TaskProtocols, make_grid, run_grid
+from linda.benchmark.grid import CELLS, Executor, TaskProtocols, make_grid, run_grid
 from linda.benchmark.recipes import VANILLA, parse_recipe
 from linda.benchmark.settings import BenchmarkSettings
 from linda.files.textio import atomic_writer
@@ -20,7 +20,12 @@ _TEST_ROWS = 500
 
 
 def search_rate(
-    tasks: TaskProtocols, settings: BenchmarkSettings, output: Path, workers: int = 2, progress: bool = True
+    tasks: TaskProtocols,
+    settings: BenchmarkSettings,
+    output: Path,
+    workers: int = 2,
+    progress: bool = True,
+    executor: Executor | None = None,
 ) -> dict[float, float]:
     """Train vanilla with each rate, on all tasks and protocols.
 
@@ -31,6 +36,7 @@ def search_rate(
             search continues where it stopped.
         workers: Processes.
         progress: Show a progress bar.
+        executor: Where cells are computed, instead of processes of this machine.
 
     Returns:
         The mean accuracy of each rate.
@@ -42,7 +48,7 @@ def search_rate(
         folder = output / FOLDER / f"{rate:g}"
         tried = replace(settings, learning_rate=rate, on="validation", test_size=_TEST_ROWS, folds=0)
         cells = make_grid(lenient, [parse_recipe(VANILLA)], _SEEDS, tried)
-        run_grid(cells, tried, folder, workers, progress)
+        run_grid(cells, tried, folder, workers, progress, executor=executor)
         accuracy[rate] = mean(read_cell(folder / CELLS, cell)["accuracy"] for cell in cells)
     with atomic_writer(output / FOLDER / "accuracy.csv") as file:
         file.write("learning_rate,accuracy\n")

@@ -12,6 +12,8 @@ from linda.config import LindaConfig
 from linda.errors import LindaError
 from linda.files.paths import checked_path
 from linda.interpolation import Interpolator
+from linda.methods.crossover import check_trigrams
+from linda.middles.ngrams import TrigramModel
 from linda.model.checkpoint import CONFIG_FILE, EMBEDDED
 
 
@@ -23,6 +25,7 @@ class Models:
     masked: str | None = None  # for SSMBA; None: the LINDA model
     there: str | None = None  # for back-translation
     back: str | None = None
+    trigrams: str | None = None  # table for crossover
     engine: str = "auto"  # of the LINDA model
 
     def check(self, names: set[str]) -> None:
@@ -31,6 +34,9 @@ class Models:
             raise LindaError(
                 "backtranslation needs two translation models: give --translate THERE BACK, or leave it out"
             )
+        check_trigrams(names, self.trigrams)
+        if self.trigrams is not None:
+            TrigramModel.load(self.trigrams)  # raises if it is not a table
         for model in (self.masked, self.there, self.back):
             if model is not None:
                 check_model(model)
@@ -43,9 +49,46 @@ class Models:
         if self.linda is not None and Path(self.linda).is_dir():
             LindaConfig.from_json(Path(self.linda) / CONFIG_FILE)  # raises if it is not a LINDA model
 
+    def described(self, names: set[str]) -> list[str]:
+        """One line for each of LINDA and SSMBA among these methods: which model runs it, and whether the paper's does.
+
+        Args:
+            names: Names of augmentation methods.
+
+        Returns:
+            The lines.
+
+        Example:
+            Models(masked="google-bert/bert-base-uncased").described({"ssmba"})
+        """
+        lines = []
+        if "linda" in names:
+            lines.append(f"LINDA: {_described_model(self.linda)}")
+        if "ssmba" in names and self.masked is not None:
+            lines.append(f"SSMBA: the masked language model {self.masked}")
+        elif "ssmba" in names:
+            lines.append(
+                f"SSMBA: {_described_model(self.linda)}; SSMBA is published with a masked language model: "
+                "--masked-model google-bert/bert-base-uncased"
+            )
+        return lines
+
     def use_linda(self, method: str | None) -> bool:
         """Whether a method runs the LINDA model."""
         return method == "linda" or (method == "ssmba" and self.masked is None)
+
+
+def _described_model(model: str | None) -> str:
+    if model is not None and not Path(model).is_dir():
+        return f"the model {model} of the hub"
+    config = LindaConfig.from_json((EMBEDDED if model is None else Path(model)) / CONFIG_FILE)
+    base = config.base
+    size = f"{base.get('encoder_layers')} and {base.get('decoder_layers')} layers of {base.get('d_model')}"
+    facts = f"{base.get('model_type')}, {size}, mixing {config.mixing}"
+    name = "the embedded model" if model is None else f"the model in {model}"
+    is_like_papers = (base.get("model_type"), base.get("d_model"), config.mixing) == ("bart", 1024, "states")
+    papers = "of the paper's kind" if is_like_papers else "not the paper's, which is BART-large with mixing states"
+    return f"{name} ({facts}), {papers}"
 
 
 def check_model(model: str) -> None:
@@ -79,6 +122,8 @@ def load_method(name: str, models: Models, raw: bool) -> Any:
         return methods.load(name, model=models.masked or _interpolator(models.linda, models.engine))
     if name == "backtranslation":
         return methods.load(name, there=models.there, back=models.back)
+    if name == "crossover":
+        return methods.load(name, trigrams=models.trigrams)
     return methods.load(name)
 
 

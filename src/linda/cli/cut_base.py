@@ -4,37 +4,35 @@ from pathlib import Path
 
 import click
 
+from linda.cli.grouped_help import GroupedCommand
 from linda.cli.options import PATH, SEED
 from linda.errors import LindaError
 
+GROUPS = {
+    "Input and output": ("corpus", "lines", "output"),
+    "Size": ("pieces", "decoder_layers"),
+    "Other settings": ("seed",),
+}
 
-@click.command("cut-base")
+EXAMPLES = """\b
+Examples:
+  The base of the embedded model:
+    linda cut-base opus-mt-fr-en --corpus wiki.txt.xz --corpus other.txt.gz --output base
+  A smaller vocabulary and all six decoder layers:
+    linda cut-base opus-mt-fr-en --corpus wiki.txt.xz --pieces 16000 --decoder-layers 0,1,2,3,4,5 --output base
+"""
+
+CORPUS_HELP = "English sentences in which vocabulary pieces are counted, as for `linda train`. Can be repeated."
+LINES_HELP = "Sentences to count per file."
+
+
+@click.command("cut-base", cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.argument("marian", type=PATH, metavar="MARIAN_FOLDER")
-@click.option(
-    "--corpus",
-    type=PATH,
-    multiple=True,
-    required=True,
-    help="English sentences to count pieces in, as for `linda train`; repeat for more files.",
-)
-@click.option(
-    "--pieces",
-    default=30_000,
-    show_default=True,
-    type=click.IntRange(1, 10**7),
-    help="Size of the vocabulary, bytes included.",
-)
-@click.option("--decoder-layers", default="0,2,5", show_default=True, help="Numbers of the decoder layers to keep.")
-@click.option(
-    "--lines",
-    default=200_000,
-    show_default=True,
-    type=click.IntRange(1, 10**9),
-    help="Sentences to count of each file.",
-)
-@click.option(
-    "--seed", default=0, show_default=True, type=SEED, help="Sets the embeddings that the Marian model lacks."
-)
+@click.option("--corpus", type=PATH, multiple=True, required=True, help=CORPUS_HELP)
+@click.option("--pieces", default=30_000, type=click.IntRange(1, 10**7), help="Size of the vocabulary, with 256 bytes.")
+@click.option("--decoder-layers", default="0,2,5", help="Numbers of the decoder layers to keep.")
+@click.option("--lines", default=200_000, type=click.IntRange(1, 10**9), help=LINES_HELP)
+@click.option("--seed", default=0, type=SEED, help="Seed of embeddings that the Marian model does not have.")
 @click.option("--output", type=PATH, required=True, help="Folder to write.")
 def command(
     marian: Path,
@@ -45,11 +43,7 @@ def command(
     seed: int,
     output: Path,
 ) -> None:
-    """Cut a Marian model that translates into English to a small English base for `linda train`.
-
-    \b
-    linda cut-base opus-mt-fr-en --corpus wiki.txt.xz --corpus other.txt.gz --output base
-    """
+    """Cut a Marian model that translates into English down to a small English base for `linda train`."""
     try:
         layers = [int(number) for number in decoder_layers.split(",")]
     except ValueError as error:

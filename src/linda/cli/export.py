@@ -1,26 +1,33 @@
-"""linda export"""
+"""`linda export`: write a model with smaller weights."""
 
 from pathlib import Path
 
 import click
 
+from linda.cli.grouped_help import GroupedCommand
 from linda.cli.options import FILE, PATH
 
+GROUPS = {"Weights": ("bits",)}
 
-@click.command()
+EXAMPLES = """\b
+Examples:
+  8-bit weights; fit the calibration again afterwards:
+    linda export my-model my-model-8
+  16-bit weights, for a GPU:
+    linda export my-model my-model-16 --bits 16
+"""
+
+
+@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.argument("model", type=FILE)
 @click.argument("output", type=PATH)
-@click.option("--bits", type=click.Choice(["8", "16", "32"]), default="8", show_default=True, help="Of a weight.")
+@click.option("--bits", type=click.Choice(["8", "16", "32"]), default="8", help="Bits per weight.")
 def command(model: str, output: Path, bits: str) -> None:
-    """Write MODEL with smaller weights into the folder OUTPUT.
+    """Write MODEL with smaller weights to the new folder OUTPUT.
 
-    8 bits (one scale per row of a matrix) are a quarter of the size, and just what the int8 engine computes with:
-    nothing has to be rounded when the model is loaded. The calibration is kept; since rounding moves the ratios a
-    little, fit it again:
-
-    \b
-      linda export my-model my-model-8
-      linda calibrate my-model-8 --sentences held-out.txt
+    8-bit weights (one scale per matrix row) take a quarter of the space. The int8 engine uses them directly, so nothing
+    is rounded when the model is loaded. The calibration is kept. Rounding changes the measured shares a little; run
+    `linda calibrate` to fit it again.
     """
     from linda.errors import LindaError
     from linda.model import LindaModel

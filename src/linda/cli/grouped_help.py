@@ -7,12 +7,14 @@ import click
 
 
 class GroupedCommand(click.Command):
-    """A command whose help lists its options under headings.
+    """A command whose help lists its options under headings, with their defaults.
 
-    groups: heading → names of parameters. Options that are in no group, such as --help, come last.
+    groups: heading → names of parameters. Options that are in no group, such as --help, come last. Give examples as
+    the `epilog`.
     """
 
     def __init__(self, *args: Any, groups: Mapping[str, Sequence[str]], **settings: Any) -> None:
+        settings["context_settings"] = {"show_default": True}
         super().__init__(*args, **settings)
         self.groups = groups
 

@@ -31,7 +31,7 @@ RAW_HELP = "Also measure the paper's mixing at the raw ratio; doubles the decodi
 STANDARD_HELP = "Bounds of the verdict: for text like the training text, or unlike it."
 
 
-@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES, context_settings={"show_default": True})
+@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.argument("model", required=False, type=FILE)
 @click.option("--sentences", required=True, type=FILE, help=SENTENCES_HELP)
 @click.option(
@@ -48,7 +48,7 @@ STANDARD_HELP = "Bounds of the verdict: for text like the training text, or unli
 @click.option("--trigrams", metavar="TABLE", type=PATH, help=TRIGRAMS_HELP)
 @click.option("--standard", type=click.Choice(["in-domain", "out-of-domain"]), default="in-domain", help=STANDARD_HELP)
 @click.option("--figures/--no-figures", default=True, help="Draw PNG figures (needs linda[plot]).")
-@click.option("--device", default="auto", help="cpu, cuda, cuda:0 …")
+@click.option("--device", default="auto", help="Device: cpu, cuda or cuda:1.")
 @engine_option
 def command(
     model: str | None,
@@ -68,8 +68,8 @@ def command(
 
     MODEL is a folder or a name on the hub. Default: the embedded model.
 
-    Writes report.md, report.json, outputs.jsonl and figures, and prints the verdict. docs/measures.md explains every
-    measure.
+    Writes report.md, report.json, outputs.jsonl and figures, and prints the verdict. docs/reference/measures.md
+    explains every measure.
     """
     from transformers.utils.logging import disable_progress_bar
 

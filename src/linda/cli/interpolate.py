@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from linda.cli.grouped_help import GroupedCommand
 from linda.cli.options import FILE, SEED, engine_option
 from linda.errors import LindaError, checked_ratio, checked_text
 from linda.files.pairfile import PairRow, read_pairs
@@ -24,33 +25,48 @@ MOST_RATIOS = 10_000  # of one pair
 Mixed = tuple[PairRow, float, str]  # the pair, the ratio asked for, the text
 
 
-@click.command()
+GROUPS = {
+    "Ratio": ("alpha", "ladder", "raw"),
+    "Input and output": ("pairs", "output", "as_json"),
+    "Candidates and sampling": ("n", "beams", "sample", "temperature", "top_p", "seed"),
+    "Model and execution": ("model", "device", "engine", "batch_tokens"),
+}
+
+EXAMPLES = """\b
+Examples:
+  The path from B to A in five steps, a ratio and a text per line:
+    linda interpolate "The film was great." "The food was cold." --ladder 5
+  A file of pairs, each at two ratios:
+    linda interpolate --pairs pairs.tsv --alpha 0.3,0.7 --output mixed.jsonl
+"""
+
+ALPHA_HELP = "Share of A, from 0 to 1; several separated by commas.  [default: 0.5]"
+PAIRS_HELP = "Read pairs from a TSV, CSV or JSON lines file with columns a and b; - for standard input."
+N_HELP = "Candidates per pair and ratio, best first (at most 10,000)."
+TOP_P_HELP = "Nucleus sampling threshold (with --sample)."
+TEMPERATURE_HELP = "Sampling temperature; lower values favour likely words (with --sample)."
+BATCH_TOKENS_HELP = "Maximum tokens per batch; affects memory, not results.  [default: chosen by the engine]"
+
+
+@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.argument("a", required=False)
 @click.argument("b", required=False)
-@click.option("--alpha", metavar="RATIOS", help="Share of A: from 0 to 1, or several with commas.  [default: 0.5]")
-@click.option("--ladder", type=click.IntRange(2, MOST_RATIOS), metavar="N", help="N ratios in equal steps from 0 to 1.")
-@click.option(
-    "--pairs", type=FILE, metavar="FILE", help="Pairs from a TSV, CSV or JSON lines file; - is standard input."
-)
-@click.option("--output", type=FILE, metavar="FILE", help="Write JSON lines to FILE; it appears when it is whole.")
+@click.option("--alpha", metavar="RATIOS", help=ALPHA_HELP)
+@click.option("--ladder", type=click.IntRange(2, MOST_RATIOS), metavar="N", help="Use N evenly spaced ratios, 0 to 1.")
+@click.option("--pairs", type=FILE, metavar="FILE", help=PAIRS_HELP)
+@click.option("--output", type=FILE, metavar="FILE", help="Write JSON lines to FILE, which appears when complete.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines with a, b, alpha and text.")
-@click.option(
-    "--n", default=1, show_default=True, help="Candidates for each pair and ratio, the best first (at most 10,000)."
-)
-@click.option("--raw", is_flag=True, help="Mix by the ratio itself, uncalibrated, as in the paper.")
-@click.option("--beams", default=4, show_default=True, help="Width of the beam search, up to 128; 1 is greedy.")
-@click.option("--sample", is_flag=True, help="Draw the text at random instead of searching for the likeliest.")
-@click.option("--temperature", default=1.0, show_default=True, help="Below 1: likelier words (with --sample).")
-@click.option("--top-p", default=1.0, show_default=True, help="Draw from the top of this mass (with --sample).")
-@click.option("--seed", default=0, show_default=True, type=SEED, help="The same seed draws the same texts.")
-@click.option("--model", type=FILE, metavar="FOLDER", help="A model that `linda train` wrote.  [default: embedded]")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda or cuda:1.")
+@click.option("--n", default=1, help=N_HELP)
+@click.option("--raw", is_flag=True, help="Mix by the ratio itself, without calibration, as in the paper.")
+@click.option("--beams", default=4, help="Beam width, up to 128; 1 is greedy decoding.")
+@click.option("--sample", is_flag=True, help="Sample instead of searching for the most likely text.")
+@click.option("--temperature", default=1.0, help=TEMPERATURE_HELP)
+@click.option("--top-p", default=1.0, help=TOP_P_HELP)
+@click.option("--seed", default=0, type=SEED, help="Seed of sampling.")
+@click.option("--model", type=FILE, metavar="FOLDER", help="Model written by `linda train`.  [default: embedded]")
+@click.option("--device", default="auto", help="Device: cpu, cuda or cuda:1.")
 @engine_option
-@click.option(
-    "--batch-tokens",
-    type=click.IntRange(1, 10**8),
-    help="Tokens at once: memory, never the text.  [default: the engine's]",
-)
+@click.option("--batch-tokens", type=click.IntRange(1, 10**8), help=BATCH_TOKENS_HELP)
 def command(
     a: str | None,
     b: str | None,
@@ -69,23 +85,11 @@ def command(
 ) -> None:
     """Write the text between the texts A and B.
 
-    The ratio alpha is the share of A: 1 gives A, 0 gives B, 0.7 a text that is mostly A.
+    The ratio alpha is the share of A: 1 gives A, 0 gives B, 0.7 gives a text that is mostly A. With a single ratio,
+    only the text is printed.
 
-    \b
-    One text, and nothing else on standard output:
-      linda interpolate "The film was great." "The food was cold." --alpha 0.7
-    The way from B to A in five steps, a ratio and its text per line:
-      linda interpolate "The film was great." "The food was cold." --ladder 5
-    Ten random draws from half-way, of which some may be alike:
-      linda interpolate "The film was great." "The food was cold." --sample --n 10
-    A file of pairs, however large, each at two ratios:
-      linda interpolate --pairs pairs.tsv --alpha 0.3,0.7 --output mixed.jsonl
-    In a pipe:
-      cat pairs.jsonl | linda interpolate --pairs - > mixed.jsonl
-
-    A file of pairs has columns a and b, and alpha if its ratios differ (--alpha and --ladder go before it).
-    Its texts come as JSON lines, in its order. Texts longer than the model's window are mixed sentence by
-    sentence.
+    A file of pairs may have a column alpha; --alpha and --ladder override it. Results are JSON lines in the order of
+    the file. Texts longer than the model's window are mixed sentence by sentence.
     """
     # Whatever is wrong is told before the model is loaded.
     from linda.engines.decoding import Decoding

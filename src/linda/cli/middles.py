@@ -5,9 +5,33 @@ from pathlib import Path
 
 import click
 
+from linda.cli.grouped_help import GroupedCommand
 from linda.cli.options import FILE, PATH, SEED
 
-_CORPUS_HELP = "CORPUS: one sentence per line, plain, .gz or .xz; `kind<TAB>sentence` keeps pairs within a kind."
+TABLE_GROUPS = {"Output": ("output",)}
+TABLE_EXAMPLES = """\b
+Examples:
+  From one file:
+    linda middles table wiki.txt.xz --output trigrams.safetensors
+  From several files:
+    linda middles table wiki.txt.xz other.txt.gz --output trigrams.safetensors
+"""
+
+MAKE_GROUPS = {
+    "Input and output": ("table", "lm", "output"),
+    "Middles": ("pairs", "ratios", "candidates", "restyled", "seed"),
+    "Several processes": ("every", "offset"),
+}
+MAKE_EXAMPLES = """\b
+Examples:
+  Half of the pairs from each file, the best candidates chosen by a language model:
+    linda middles make wiki.txt.xz=0.5 other.txt.gz=0.5 --table trigrams.safetensors \\
+        --lm smollm2-135m --pairs 50000 --output middles
+  The second of two processes:
+    linda middles make wiki.txt.xz --table trigrams.safetensors --every 2 --offset 1 --output middles
+"""
+LM_HELP = "Causal language model that chooses among candidates: a folder, a .gguf file or a hub name."
+RESTYLED_HELP = "Share of pairs in another style: lower case, no full stop, tokenized and others."
 
 
 @click.group("middles")
@@ -25,11 +49,14 @@ def command() -> None:
     """
 
 
-@command.command("table", epilog=_CORPUS_HELP)
+@command.command("table", cls=GroupedCommand, groups=TABLE_GROUPS, epilog=TABLE_EXAMPLES)
 @click.argument("corpus", nargs=-1, required=True)
 @click.option("--output", required=True, type=PATH, help="File to write (safetensors).")
 def table(corpus: tuple[str, ...], output: Path) -> None:
-    """Count the n-grams of a corpus, to score seams with."""
+    """Count the n-grams of CORPUS, for scoring seams.
+
+    CORPUS is one or more files with one sentence per line, plain, .gz or .xz.
+    """
     import itertools
 
     from linda.files.textio import checked_target
@@ -43,29 +70,17 @@ def table(corpus: tuple[str, ...], output: Path) -> None:
     click.echo(f"{output}: {len(model.vocabulary):,} words")
 
 
-@command.command("make", epilog=_CORPUS_HELP + " `FILE=0.45` sets the share of pairs that come from a file.")
+@command.command("make", cls=GroupedCommand, groups=MAKE_GROUPS, epilog=MAKE_EXAMPLES)
 @click.argument("corpus", nargs=-1, required=True)
 @click.option("--table", required=True, type=PATH, help="File written by `linda middles table`.")
-@click.option(
-    "--lm", type=FILE, help="Causal language model that chooses among candidates: a folder, a .gguf file or a hub name."
-)
-@click.option("--pairs", default=50_000, show_default=True, type=click.IntRange(1, 10**9), help="Pairs of texts.")
-@click.option("--ratios", default=2, show_default=True, type=click.IntRange(1, 9), help="Middles per pair.")
-@click.option("--candidates", default=12, show_default=True, type=click.IntRange(1, 200), help="Candidates per middle.")
-@click.option(
-    "--restyled",
-    default=0.35,
-    show_default=True,
-    type=click.FloatRange(0, 1),
-    help="Share of pairs in another style: lower case, no full stop, tokenized …",
-)
-@click.option("--seed", default=0, show_default=True, type=SEED, help="Seed of all random choices.")
-@click.option(
-    "--every", default=1, show_default=True, type=click.IntRange(1, 10**6), help="Make only every n-th shard …"
-)
-@click.option(
-    "--offset", default=0, show_default=True, type=click.IntRange(0, 10**6), help="… beginning with this one."
-)
+@click.option("--lm", type=FILE, help=LM_HELP)
+@click.option("--pairs", default=50_000, type=click.IntRange(1, 10**9), help="Number of pairs of texts.")
+@click.option("--ratios", default=2, type=click.IntRange(1, 9), help="Middles per pair.")
+@click.option("--candidates", default=12, type=click.IntRange(1, 200), help="Candidates per middle.")
+@click.option("--restyled", default=0.35, type=click.FloatRange(0, 1), help=RESTYLED_HELP)
+@click.option("--seed", default=0, type=SEED, help="Seed of all random choices.")
+@click.option("--every", default=1, type=click.IntRange(1, 10**6), help="Make only every n-th shard.")
+@click.option("--offset", default=0, type=click.IntRange(0, 10**6), help="Number of the first shard to make.")
 @click.option("--output", required=True, type=PATH, help="Folder to write.")
 def make(
     corpus: tuple[str, ...],
@@ -81,6 +96,9 @@ def make(
     output: Path,
 ) -> None:
     """Search for middles of random pairs of sentences. Run the same command again to resume.
+
+    CORPUS is one or more files with one sentence per line, plain, .gz or .xz. With `kind<TAB>sentence`, both sentences
+    of a pair have the same kind. `FILE=0.45` sets the share of pairs that come from a file.
 
     Without --lm the trigram model alone chooses: 50 times faster, less fluent. To use several processes, give each
     --every N and its own --offset.

@@ -51,6 +51,20 @@ translate_option = click.option(
     "--translate", nargs=2, metavar="THERE BACK", help="Models of backtranslation: to the other language, and back."
 )
 
+trigrams_option = click.option(
+    "--trigrams", metavar="TABLE", type=FILE, help="Trigram table of crossover, from `linda middles table`."
+)
+
+on_option = click.option(
+    "--on", default="local", type=click.Choice(["local", "ray"]), help="Compute on this machine or on Ray."
+)
+ray_address_option = click.option(
+    "--ray-address", help="Ray cluster: host:port, or auto.  [default: RAY_ADDRESS, or a new one here]"
+)
+gpus_per_worker_option = click.option(
+    "--gpus-per-worker", default=0.0, type=click.FloatRange(0), help="GPUs of each worker on Ray."
+)
+
 
 def asked_for(context: click.Context) -> set[str]:
     """The options that were given, by the names of their parameters."""

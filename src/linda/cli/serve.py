@@ -2,20 +2,41 @@
 
 import click
 
-from linda.cli.options import engine_option
+from linda.cli.grouped_help import GroupedCommand
+from linda.cli.options import engine_option, trigrams_option
 from linda.errors import LindaError
 
 _SHORTEST_TOKEN = 16
 
 
-@click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others need --token.")
-@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0 is any free port.")
-@click.option("--open/--no-open", "open_page", default=True, show_default=True, help="Show the page in your browser.")
-@click.option("--token", envvar="LINDA_TOKEN", show_envvar=True, help="What clients must send to use the API.")
-@click.option("--model", metavar="FOLDER", help="A model that `linda train` wrote.  [default: embedded]")
+GROUPS = {
+    "Server": ("host", "port", "token", "open_page"),
+    "Model": ("model", "engine", "trigrams"),
+    "Page": ("bench",),
+}
+
+EXAMPLES = """\b
+Examples:
+  On this machine only, with the results of a benchmark that may still be running:
+    linda serve --bench results
+  For other machines in the network; clients must send the token:
+    LINDA_TOKEN=$(openssl rand -hex 16) linda serve --host 0.0.0.0 --no-open
+"""
+
+HOST_HELP = "Address to listen on; addresses other than loopback need --token."
+TOKEN_HELP = "Token that clients must send, at least 16 characters."
+BENCH_HELP = "Show the results of `linda bench` in this folder. Can be repeated."
+
+
+@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
+@click.option("--host", default="127.0.0.1", help=HOST_HELP)
+@click.option("--port", default=8765, type=click.IntRange(0, 65535), help="Port; 0 selects a free one.")
+@click.option("--open/--no-open", "open_page", default=True, help="Open the page in the browser.")
+@click.option("--token", envvar="LINDA_TOKEN", show_envvar=True, help=TOKEN_HELP)
+@click.option("--model", metavar="FOLDER", help="Model written by `linda train`.  [default: embedded]")
 @engine_option
-@click.option("--bench", multiple=True, metavar="FOLDER", help="Results of `linda bench` to show; may be given again.")
+@trigrams_option
+@click.option("--bench", multiple=True, metavar="FOLDER", help=BENCH_HELP)
 def command(
     host: str,
     port: int,
@@ -23,20 +44,13 @@ def command(
     token: str | None,
     model: str | None,
     engine: str,
+    trigrams: str | None,
     bench: tuple[str, ...],
 ) -> None:
-    """Open a page with interpolation, tables and benchmark results, and answer other programs over HTTP.
+    """Serve a page with interpolation, tables and benchmark results, and an HTTP API.
 
-    \b
-    On this machine only:
-      linda serve
-    With the results of a benchmark that is still running:
-      linda serve --bench results
-    For others in the network, who need the token:
-      LINDA_TOKEN=$(openssl rand -hex 16) linda serve --host 0.0.0.0 --no-open
-
-    Everything is computed on this machine, and nothing is sent elsewhere. Ctrl-C or SIGTERM ends the server when
-    running requests are finished. The API is described on its own page, /api.
+    Everything is computed on this machine; nothing is sent elsewhere. Ctrl-C or SIGTERM stops the server after running
+    requests are finished. The page /api describes the API.
     """
     try:
         from linda.web.bench_results import checked_folder
@@ -58,6 +72,7 @@ def command(
         token=token,
         model=model,
         engine=engine,
+        trigrams=trigrams,
         bench=[checked_folder(folder) for folder in bench],
         on_ready=lambda address: click.echo(f"LINDA is at {address}  (Ctrl-C ends it)", err=True),
     )

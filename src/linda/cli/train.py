@@ -3,75 +3,137 @@
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
-from linda.cli.options import PATH, engine_option
+from linda.cli.grouped_help import GroupedCommand
+from linda.cli.options import PATH
+from linda.engines import NAMES
 from linda.errors import LindaError
 
-_HELP = {
-    "validation": "File of held-out sentences; without one, the first of the corpus are held out.",
-    "hold_out": "How many of them.",
-    "base": "Encoder-decoder to start from: a folder, a name on the hub, or a LINDA model to train further; by default "
-    "the embedded one (small) or facebook/bart-large (paper).",
-    "steps": "Updates.",
-    "pairs": "Pairs in a minibatch of one process.",
-    "accumulate": "Minibatches in an update.",
-    "learning_rate": "Rate after the warm-up.",
-    "warmup": "Updates in which the rate rises from 0.",
-    "decay": "Share of the run, at its end, in which the rate falls to 0.",
-    "weight_decay": "AdamW's.",
-    "clip": "Largest norm of the gradient; 0 clips nothing.",
-    "dropout": "In place of the base's own.",
-    "mixing": "states: add the states of both texts (the paper); attention: let the decoder read both.",
-    "pair_share": "With --middles: share of minibatches from CORPUS, with the paper's objective.",
-    "ends": "With --middles: share of pairs that also get a copy of one text as a target.",
-    "candidates": "With --middles: crossovers per ratio that the model learns to choose from; 1 learns the best alone.",
-    "mask_probability": "Share of words that are masked.",
-    "norm_penalty": "λ: weight of the states' squared norms.",
-    "noise": "Standard deviation of the noise on the states.",
-    "middle_noise": "More of it half-way between two texts, as a share of each state's norm; none at the ends.",
-    "mirrored": "Whether each text of a pair is the only target of a mixture of its own: the same mean, less noise.",
-    "softmax_sample": "Pieces, beside a minibatch's own, that the softmax is estimated from; 0 takes all.",
-    "restyled": "Share of sentences put in lower case, without full stop, cut off …",
-    "middle": "α ~ Beta(m, m): 1 is uniform, more draws from the middle.",
-    "max_length": "Tokens beyond which a sentence is cut.",
-    "window": "Sentences held in memory and shuffled at a time.",
-    "precision": "auto, no, bf16 or fp16.",
-    "seed": "Of masks, pairs, ratios, noise and dropout.",
-    "validate_every": "Updates between two validations.",
-    "checkpoint_every": "Updates between two checkpoints.",
+
+class _Setting(NamedTuple):
+    """An option with defaults from the presets, repeated here so that --help need not import torch; a test compares."""
+
+    kind: Any
+    help: str
+    small: Any
+    paper: Any
+
+
+# Group: name of a field of TrainingSettings: the option.
+_SETTINGS = {
+    "Data": {
+        "validation": _Setting(str, "File of held-out sentences, instead of --hold-out.", None, None),
+        "hold_out": _Setting(int, "Sentences at the head of CORPUS to hold out.", 100, 100),
+        "restyled": _Setting(
+            float, "Share of sentences to change in style: lower case, no full stop, cut off.", 0.35, 0.0
+        ),
+        "mask_probability": _Setting(float, "Probability of masking a word.", 0.1, 0.1),
+        "max_length": _Setting(int, "Maximum tokens of a sentence; longer ones are cut.", 128, 128),
+        "window": _Setting(int, "Sentences to hold in memory and shuffle at a time.", 65536, 65536),
+        "pair_share": _Setting(float, "With --middles: share of minibatches from CORPUS.", 0.2, 0.2),
+        "text_share": _Setting(
+            float, "With --middles: share of minibatches of sentences of CORPUS, decoded without a source.", 0.3, 0.3
+        ),
+        "candidates": _Setting(
+            int, "With --middles: crossovers per ratio to learn to choose from; 1 disables this.", 5, 5
+        ),
+        "ends": _Setting(float, "With --middles: share of pairs with a copy of one text as an extra target.", 0.4, 0.4),
+    },
+    "Model and objective": {
+        "base": _Setting(
+            str,
+            "Encoder-decoder to start from: a folder, a hub name, or a LINDA model.",
+            "the embedded model",
+            "facebook/bart-large",
+        ),
+        "mixing": _Setting(
+            str,
+            "states: add the states of both texts; attention: decode from both (default with --middles).",
+            "states",
+            "states",
+        ),
+        "middle": _Setting(float, "Draw the ratio from Beta(m, m); 1 is uniform.", 1.0, 1.0),
+        "noise": _Setting(float, "Standard deviation of the noise on states.", 0.001, 0.001),
+        "middle_noise": _Setting(float, "Additional noise at ratio 0.5, relative to the norm of a state.", 3.4, 0.0),
+        "norm_penalty": _Setting(float, "Weight λ of the squared norms of states.", 0.001, 0.001),
+        "mirrored": _Setting(bool, "Mix each pair twice, with one text as the target of each mixture.", True, False),
+        "softmax_sample": _Setting(int, "Vocabulary pieces to estimate the softmax from; 0 uses all.", 6000, 0),
+    },
+    "Optimization": {
+        "steps": _Setting(int, "Number of updates.", 20_000, 125_000),
+        "pairs": _Setting(int, "Pairs per minibatch, of all processes together.", 32, 8),
+        "accumulate": _Setting(int, "Minibatches per update.", 1, 1),
+        "learning_rate": _Setting(float, "Learning rate after the warm-up.", 3e-4, 1e-5),
+        "warmup": _Setting(int, "Updates of linear warm-up.", 100, 0),
+        "decay": _Setting(float, "Final share of the run in which the rate falls to 0.", 0.3, 0.0),
+        "weight_decay": _Setting(float, "Weight decay of AdamW.", 0.0, 0.0),
+        "clip": _Setting(float, "Maximum gradient norm; 0 disables clipping.", 1.0, 0.0),
+        "dropout": _Setting(float, "Dropout; the paper keeps that of the base.", 0.0, None),
+        "precision": _Setting(str, "Precision: auto, no, bf16 or fp16.", "auto", "auto"),
+        "engine": _Setting(
+            click.Choice(["auto", *NAMES]), "Inference engine that calibrates the trained model.", "auto", "torch"
+        ),
+        "seed": _Setting(int, "Seed of masks, pairs, ratios, noise and dropout.", 0, 0),
+    },
+    "Progress": {
+        "validate_every": _Setting(int, "Updates between validations.", 1000, 1000),
+        "checkpoint_every": _Setting(int, "Updates between checkpoints.", 500, 500),
+    },
 }
+
+GROUPS = {
+    "Run": ("output", "preset", "middles", "resume", "no_calibration"),
+    **{group: tuple(settings) for group, settings in _SETTINGS.items()},
+    "Progress": (*_SETTINGS["Progress"], "tensorboard"),
+}
+
+EXAMPLES = """\b
+Examples:
+  Train the embedded model further; a fifth of the sentences come from the second file:
+    linda train tickets.txt wiki.txt.xz=0.2 --steps 5000 --output my-model
+  The model of the paper:
+    linda train wiki.txt.xz --preset paper --output linda-bart-large
+"""
 
 
 def _with_setting_options(function: Any) -> Any:
-    """One option per field of TrainingSettings. The types stand here so that --help need not import torch."""
-    whole = {"hold_out", "steps", "pairs", "accumulate", "warmup", "max_length", "window", "seed", "softmax_sample"}
-    whole |= {"validate_every", "checkpoint_every", "candidates"}
-    words = {"validation", "base", "precision", "mixing"}
-    for name, text in reversed(_HELP.items()):
-        kind: Any = int if name in whole else str if name in words else bool if name == "mirrored" else float
-        flag = "--" + name.replace("_", "-")
-        function = click.option(flag, name, type=kind, help=text + " [preset's]")(function)
+    """One option per field of TrainingSettings."""
+    for settings in reversed(_SETTINGS.values()):
+        for name, setting in reversed(settings.items()):
+            flag = "--" + name.replace("_", "-")
+            function = click.option(flag, name, type=setting.kind, help=setting.help + _default(setting))(function)
     return function
 
 
-@click.command()
+def _default(setting: _Setting) -> str:
+    small, paper = (_shown(value) for value in (setting.small, setting.paper))
+    if paper in (small, ""):
+        return f"  [default: {small}]" if small else ""
+    return f"  [default: {small}; paper: {paper}]"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.argument("corpus", nargs=-1)
 @click.option("--output", "-o", required=True, type=PATH, help="Model folder to write.")
 @click.option(
     "--preset",
     type=click.Choice(["paper", "small"]),
     default="small",
-    show_default=True,
-    help="paper: BART-large with the paper's every hyperparameter; small: the embedded model's.",
+    help="Defaults of the other options: those of the paper with BART-large, or those of the embedded model.",
 )
-@click.option("--middles", multiple=True, help="Folder of middles to learn from (`linda middles make`); repeatable.")
-@click.option("--resume", is_flag=True, help="Go on from the last checkpoint, with the settings it was begun with.")
-@click.option("--no-calibration", is_flag=True, help="Leave the map from ratio asked for to ratio mixed as it is.")
-@click.option("--tensorboard", is_flag=True, help="Log for TensorBoard too (pip install 'linda[tensorboard]').")
-@engine_option
+@click.option("--middles", multiple=True, help="Folder written by `linda middles make` to learn from. Can be repeated.")
+@click.option("--resume", is_flag=True, help="Continue from the last checkpoint, with the settings of the run.")
+@click.option("--no-calibration", is_flag=True, help="Do not fit the calibration of the ratio at the end.")
+@click.option("--tensorboard", is_flag=True, help="Also log for TensorBoard (pip install 'linda[tensorboard]').")
 @_with_setting_options
 def command(
     corpus: tuple[str, ...],
@@ -81,24 +143,17 @@ def command(
     resume: bool,
     no_calibration: bool,
     tensorboard: bool,
-    engine: str,
     **given: Any,
 ) -> None:
-    """Train a LINDA model on plain sentences, without any label.
+    """Train a LINDA model on plain sentences, without labels.
 
-    CORPUS is one or more files, one sentence a line (.txt, where all before a tab is left out; .jsonl with a field
-    "text"; .gz and .xz too), or hub:NAME for a data set of the hub. FILE=0.25 mixes a file in so that a quarter of all
-    sentences come from it.
+    CORPUS is one or more files with one sentence per line (.txt, where everything up to a tab is ignored; .jsonl with a
+    field "text"; also .gz and .xz), or hub:NAME for a data set of the hub. FILE=0.25 makes a quarter of all sentences
+    come from this file.
 
-    \b
-    linda train wiki.txt.xz reviews.txt.gz=0.2 --base Helsinki-NLP/opus-mt-fr-en --output my-model
-    linda train wiki.txt.xz --preset paper --output linda-bart-large
-    linda train --middles middles --mixing attention --base my-model --output my-model-2
-    accelerate launch --multi-gpu -m linda train wiki.txt.xz --preset paper --output linda-bart-large
-    torchrun --nproc-per-node 2 -m linda train wiki.txt.xz --base my-base --output my-model  (two CPU processes)
-
-    Ctrl-C saves a checkpoint; `linda train --output OUTPUT --resume` goes on as if never stopped. The log, the settings
-    and the checkpoints are in OUTPUT.training, the model is in OUTPUT.
+    Ctrl-C saves a checkpoint; `linda train --output OUTPUT --resume` continues as if never interrupted. The log, the
+    settings and the checkpoints are in OUTPUT.training, the model is in OUTPUT. To use several GPUs or processes, run
+    it under `accelerate launch` or `torchrun`.
     """
     from linda.interpolation.calibration import RAW
     from linda.training import PRESETS, resumed_settings, train
@@ -116,9 +171,7 @@ def command(
         settings = resumed_settings(output, asked.get("steps"))
     else:
         settings = replace(PRESETS[preset], corpus=corpus, middles=middles, **asked)
-    model = train(
-        settings, output, resume=resume, tensorboard=tensorboard, calibration=not no_calibration, engine=engine
-    )
+    model = train(settings, output, resume=resume, tensorboard=tensorboard, calibration=not no_calibration)
     is_raw = not no_calibration and settings.mixing == "states" and model.config.calibration == RAW
     if is_raw and os.environ.get("RANK", "0") == "0":
         click.echo("linda: no held-out sentences to calibrate on; see `linda calibrate`", err=True)

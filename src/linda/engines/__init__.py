@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NAMES = ("int8", "torch")
 
 
-CPU_BATCH_TOKENS = 4096  # measured: docs/decoding.md
+CPU_BATCH_TOKENS = 4096  # measured: docs/explanation/decoding.md
 
 
 class Engine(Protocol):

@@ -24,7 +24,7 @@ from linda.engines.linear import Linear
 from linda.engines.quantized import Rows
 from linda.engines.search import WHOLE, Vocabulary, log_sums_of
 
-COMMON = 8000  # docs/decoding.md: what it costs and what it changes
+COMMON = 8000  # docs/explanation/decoding.md: what it costs and what it changes
 
 
 class Output:

@@ -11,4 +11,5 @@ inputs    the files of one table: a file, a pipe or a folder of files, local or 
 locks     locks on files, between processes
 storage   a folder on any file system, with atomic writes
 spool     a table on disk with access to rows by number
+shuffle   the rows of a table in random order, in bounded memory
 """

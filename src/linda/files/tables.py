@@ -256,7 +256,7 @@ def open_table(path: str | Path, file_format: str, schema: pa.Schema, scratch: P
             yield _text_writer(file, file_format, schema)
 
 
-def check_writable(batch: pa.RecordBatch, file_format: str, first_row: int) -> None:
+def check_writable(batch: pa.RecordBatch, file_format: str, row_numbers: Sequence[int]) -> None:
     """Raise an error for values that the format cannot hold, before hours of work.
 
     TSV cannot hold tabs and line breaks; no text format can hold dates that Python cannot represent.
@@ -266,7 +266,7 @@ def check_writable(batch: pa.RecordBatch, file_format: str, first_row: int) -> N
     if file_format != "tsv":
         _as_rows(batch)
         return
-    for number, row in enumerate(_as_rows(batch), start=first_row):
+    for number, row in zip(row_numbers, _as_rows(batch), strict=True):
         for column, value in row.items():
             if isinstance(value, str) and re.search("[\t\r\n]", value):
                 raise LindaError(

@@ -1,4 +1,4 @@
-"""The encoder's states of texts, cached for other pairs and ratios of the same call."""
+"""The encoder's states of texts, cached for other pairs and ratios."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from linda.interpolation.jobs import Ids
 from linda.model.batching import batches, padded
 
 # 256 MB with states of size 512.
-_REMEMBERED_TOKENS = 2**17
+MOST_TOKENS = 2**17
 
 
 class EncodedTexts:
     """Encodes texts to states (L, d), with a cache of the most recently used."""
 
-    def __init__(self, engine: Engine, pad: int, batch_tokens: int) -> None:
+    def __init__(self, engine: Engine, pad: int, batch_tokens: int, most_tokens: int = MOST_TOKENS) -> None:
         self._engine = engine
         self._pad = pad
         self._batch_tokens = batch_tokens
+        self._most_tokens = most_tokens
         self._states: OrderedDict[Ids, Tensor] = OrderedDict()  # least recently used first
 
     def __call__(self, texts: Iterable[Ids]) -> dict[Ids, Tensor]:
@@ -40,7 +41,7 @@ class EncodedTexts:
             self._states.move_to_end(text)
         found = {text: self._states[text] for text in wanted}
         tokens = sum(map(len, self._states))
-        while tokens > _REMEMBERED_TOKENS:
+        while tokens > self._most_tokens:
             text, _ = self._states.popitem(last=False)
             tokens -= len(text)
         return found

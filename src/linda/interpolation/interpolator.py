@@ -188,6 +188,7 @@ class Interpolator:
         copies: bool | None = None,
         batch_tokens: int | None = None,
         on_progress: Callable[[int], object] | None = None,
+        encoded: EncodedTexts | None = None,
         **decoding: Any,
     ) -> Iterator[list[str]]:
         """Yield the n candidates of each row in order, in memory that does not grow with the number of rows.
@@ -199,6 +200,7 @@ class Interpolator:
             copies: as in `mix`.
             batch_tokens: as in `mix`.
             on_progress: called with the number of newly finished rows.
+            encoded: from `encoded_texts`, to share the states of texts with other calls.
             **decoding: as in `mix`.
 
         Yields:
@@ -207,7 +209,11 @@ class Interpolator:
         settings = Decoding.of({"n": n, **decoding})
         copies = raw if copies is None else copies
         jobs = (job for row in rows for job in self._jobs(*row, raw=raw, copies=copies))
-        return self._stream(jobs, settings, batch_tokens, on_progress or (lambda count: None))
+        return self._stream(jobs, settings, batch_tokens, on_progress or (lambda count: None), encoded)
+
+    def encoded_texts(self, **options: Any) -> EncodedTexts:
+        """An empty memory of encoded texts."""
+        return EncodedTexts(self.engine, self.config.base["pad_token_id"], **options)
 
     def _jobs(self, a: str, b: str, alpha: float, seed: int, *, raw: bool, copies: bool) -> Iterator[Job]:
         a, b, alpha = checked_text(a, "text a"), checked_text(b, "text b"), checked_ratio(alpha)
@@ -244,11 +250,12 @@ class Interpolator:
         decoding: Decoding,
         asked: int | None,
         on_progress: Callable[[int], object],
+        encoded: EncodedTexts | None,
     ) -> Iterator[list[str]]:
         def batch_tokens() -> int:  # evaluated per chunk: an engine may lower it when it runs out of memory
             return self.engine.batch_tokens if asked is None else asked
 
-        encoded = EncodedTexts(self.engine, self.config.base["pad_token_id"], batch_tokens())
+        encoded = self.encoded_texts(batch_tokens=batch_tokens()) if encoded is None else encoded
         texts = [""] * decoding.n  # of the current row
         for chunk in chunks(jobs, _BATCHES_IN_CHUNK * batch_tokens()):
             written = self._write(chunk, encoded, decoding, batch_tokens(), on_progress)

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from linda.crossovers import naive_splice
+from linda.errors import LindaError
+from linda.files.paths import check_regular_file
 from linda.methods import AugmentationMethod
 from linda.middles.ngrams import TrigramModel
 from linda.middles.seams import trigram_search
@@ -91,6 +93,20 @@ class TrigramCrossover(AugmentationMethod):
             return self._splice.texts([a], [b], [alpha], [seed])[0]
         chosen = int(np.random.default_rng(seed).integers(len(found))) if self._draws else 0
         return found[chosen].text(first, second)
+
+
+def check_trigrams(methods: set[str], trigrams: str | Path | None) -> None:
+    """Raise a `LindaError` unless there is a trigram table if, and only if, `crossover` is among the methods."""
+    needed = TrigramCrossover.name in methods
+    if needed and trigrams is None:
+        raise LindaError(
+            "crossover needs a trigram table (trigrams=FILE, --trigrams FILE); build one from text like yours with "
+            "`linda middles table sentences.txt --output trigrams.safetensors`"
+        )
+    if trigrams is not None:
+        if not needed:
+            raise LindaError(f"the trigram table {trigrams} has no effect: only the method crossover uses one")
+        check_regular_file(trigrams)
 
 
 def _partners(

@@ -26,7 +26,7 @@ from linda.errors import LindaError
 from linda.model import checkpoint
 from linda.model.attention_mixing import AttentionMixing
 from linda.model.length_converter import LengthConverter
-from linda.model.loss import IGNORED, LindaOutput, StateNorms, linda_loss, middle_loss
+from linda.model.loss import CHOICE_WEIGHT, IGNORED, LindaOutput, StateNorms, choice_loss, linda_loss
 from linda.model.pretrained import SEQ2SEQ, load_pretrained
 from linda.model.sampled_softmax import PieceSample
 
@@ -162,6 +162,8 @@ class LindaModel(nn.Module):
 
     def forward(self, **batch: Any) -> LindaOutput:
         """Compute the loss of pairs (`pair_loss`) or, if the minibatch has `targets`, of middles (`middle_loss`)."""
+        if "texts" in batch:
+            return self.text_loss(**batch)
         return self.middle_loss(**batch) if "targets" in batch else self.pair_loss(**batch)
 
     def middle_loss(
@@ -177,7 +179,7 @@ class LindaModel(nn.Module):
         weight: Tensor,
         generator: torch.Generator | None = None,
     ) -> LindaOutput:
-        """The loss of targets between two texts, mixed by attention (`linda.model.loss.middle_loss`).
+        """Return the loss of targets between two texts, mixed by attention, and of the choice among candidates.
 
         Args:
             ids_a: first texts of P pairs, (P, L).
@@ -194,10 +196,43 @@ class LindaModel(nn.Module):
         assert self.attention_mixing is not None
         states_a, states_b = self.encode(ids_a, mask_a), self.encode(ids_b, mask_b)
         norms = StateNorms.of(states_a, mask_a, states_b, mask_b)
-        mixture = self.attention_mixing.mix(states_a[pair], mask_a[pair], states_b[pair], mask_b[pair], alpha)
+        is_best = torch.cat([row.new_ones(1), row.diff()]).bool()  # the first candidate of each row
+        wanted, of_pair, ratios = targets[is_best], pair[is_best], alpha[is_best]
+        mixture = self.attention_mixing.mix(
+            states_a[of_pair], mask_a[of_pair], states_b[of_pair], mask_b[of_pair], ratios
+        )
         sample = self._piece_sample(targets, generator) if self.training else None
-        log_p = self.log_likelihood(mixture.states, mixture.mask, targets, sample, mixture.prior)
-        return middle_loss(log_p, targets, row, weight, norms, norm_penalty=self.config.norm_penalty)
+        log_p = self.log_likelihood(mixture.states, mixture.mask, wanted, sample, mixture.prior)
+        reconstruction = -log_p.mean()
+        choice = choice_loss(self._log_prior(targets, sample), targets, row, weight) if len(row) > len(wanted) else None
+        penalty = norms.penalty(self.config.norm_penalty)
+        return LindaOutput(
+            loss=reconstruction + penalty + (0 if choice is None else CHOICE_WEIGHT * choice),
+            reconstruction=reconstruction,
+            penalty=penalty,
+            loss_per_token=-log_p.detach().sum() / (wanted != IGNORED).sum(),
+            state_norm=norms.mean,
+            choice=choice,
+        )
+
+    def text_loss(self, texts: Tensor, generator: torch.Generator | None = None) -> LindaOutput:
+        """Return the loss −log p(x) of plain texts (B, T), padded with IGNORED, read without a source text."""
+        log_p = self._log_prior(texts, self._piece_sample(texts, generator) if self.training else None)
+        loss = -log_p.mean()
+        none = torch.zeros_like(loss)
+        return LindaOutput(
+            loss=loss,
+            reconstruction=loss,
+            penalty=none,
+            loss_per_token=-log_p.detach().sum() / (texts != IGNORED).sum(),
+            state_norm=none,
+        )
+
+    def _log_prior(self, targets: Tensor, sample: PieceSample | None) -> Tensor:
+        """Return log p(y) of texts (R, T) without a source text, (R,)."""
+        assert self.attention_mixing is not None
+        nothing = self.attention_mixing.without_texts(len(targets))
+        return self.log_likelihood(nothing.states, nothing.mask, targets, sample)
 
     def pair_loss(
         self,

@@ -11,10 +11,12 @@ Mirrored, each text is the first one once, and then the only target: the mean ov
 Beta(2, 1) is the uniform α weighted by itself, so both means are equal; but mirrored, no computation is spent on a text
 with almost no share in the mixture.
 
-Between two real texts (mixing by attention) the targets are given: crossovers yᵏ, with weights wᵏ that sum to 1,
-according to how well a language model likes them. The loss of their likelihood, and of choosing among them, is
+Mixing by attention has real targets y between two real texts: −log p(y | xᵃ, xᵇ, α). The decoder also learns to read
+without a source text, as a language model: −log p(x) of plain sentences, and the choice among the crossovers yᵏ of a
+pair, with weights wᵏ (they sum to 1) that follow the scores of a large language model, and mean log-likelihoods per
+token ℓᵏ = log p(yᵏ)/|yᵏ|:
 
-    −Σₖ wᵏ·[log p(yᵏ | xᵃ, xᵇ, α) + γ·log (p(yᵏ | …) / Σₗ p(yˡ | …))]
+    −Σₖ wᵏ·log (exp(ℓᵏ/τ) / Σₗ exp(ℓˡ/τ))
 
 Shapes: B pairs, L tokens of a text, T tokens of a target, d the width of a state.
 """
@@ -30,7 +32,8 @@ from torch import Tensor
 IGNORED = -100  # a padded position of a target, which cross-entropy ignores
 
 
-CHOICE_WEIGHT = 2.0  # γ: of the choice among candidates
+CHOICE_WEIGHT = 4.0  # of the choice among candidates, in the loss of middles
+CHOICE_TEMPERATURE = 0.15  # τ, nats per token
 
 
 @dataclass
@@ -132,34 +135,17 @@ def linda_loss(
     )
 
 
-def middle_loss(
-    log_p: Tensor, targets: Tensor, row: Tensor, weight: Tensor, norms: StateNorms, *, norm_penalty: float
-) -> LindaOutput:
-    """The loss of R targets between two texts, which are candidates for fewer rows.
+def choice_loss(log_p: Tensor, targets: Tensor, row: Tensor, weight: Tensor) -> Tensor:
+    """Return the cross-entropy of choosing among candidates, averaged over rows.
 
     Args:
-        log_p: (R,) the log-likelihood of each target.
+        log_p: (R,) the log-likelihood of each target as a text of its own.
         targets: (R, T), padded with IGNORED.
-        row: (R,) the row of each target: 0, 1 …
-        weight: (R,) of each target in its row; those of a row sum to 1.
-        norms: of the encoder's states.
-        norm_penalty: λ.
-
-    Returns:
-        Means over rows.
+        row: (R,) the row that each target is a candidate for: 0, 1 …
+        weight: (R,) the weight of each target; the weights of a row sum to 1.
     """
+    per_token = log_p / (targets != IGNORED).sum(1) / CHOICE_TEMPERATURE
     rows = int(row.max()) + 1
-    table = log_p.new_full((rows, len(row)), -torch.inf)
-    table[row, torch.arange(len(row), device=row.device)] = log_p
-    chosen = log_p - table.logsumexp(1)[row]  # log of p(yᵏ) / Σ p(yˡ)
-    reconstruction, choice = (-(weight * x).sum() / rows for x in (log_p, chosen))
-    penalty = norms.penalty(norm_penalty)
-    tokens = (weight * (targets != IGNORED).sum(1)).sum()
-    return LindaOutput(
-        loss=reconstruction + CHOICE_WEIGHT * choice + penalty,
-        reconstruction=reconstruction,
-        penalty=penalty,
-        loss_per_token=reconstruction.detach() * rows / tokens,
-        state_norm=norms.mean,
-        choice=choice,
-    )
+    table = per_token.new_full((rows, len(row)), -torch.inf)
+    table[row, torch.arange(len(row), device=row.device)] = per_token
+    return -(weight * (per_token - table.logsumexp(1)[row])).sum() / rows

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from linda.errors import LindaError, checked_text, reason
@@ -247,6 +248,28 @@ class PairBatch:
     def to(self, device: torch.device) -> dict[str, Tensor]:
         """Return the arguments of `LindaModel.forward`."""
         return {name: tensor.to(device) for name, tensor in vars(self).items()}
+
+
+@dataclass
+class TextBatch:
+    """Plain sentences (M, T), padded with IGNORED, which the decoder reads without a source text."""
+
+    texts: Tensor
+
+    @classmethod
+    def of(cls, pairs: PairBatch) -> TextBatch:
+        """Return the sentences of some pairs."""
+        sides = pairs.targets_a, pairs.targets_b
+        width = max(side.shape[1] for side in sides)
+        return cls(torch.cat([F.pad(side, (0, width - side.shape[1]), value=IGNORED) for side in sides]))
+
+    @property
+    def tokens(self) -> int:
+        return int((self.texts != IGNORED).sum())
+
+    def to(self, device: torch.device) -> dict[str, Tensor]:
+        """Return the arguments of `LindaModel.forward`."""
+        return {"texts": self.texts.to(device)}
 
 
 @dataclass

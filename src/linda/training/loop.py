@@ -30,7 +30,7 @@ from linda.measures.pairs import draw_pairs
 from linda.model import LindaModel
 from linda.model.checkpoint import check_can_save, model_folder
 from linda.model.pretrained import ModelKind, kind_of_model
-from linda.training.corpus import Corpus, PairBatch, PairSampler, Tokenizer, read_sentences
+from linda.training.corpus import Corpus, PairBatch, PairSampler, TextBatch, Tokenizer, read_sentences
 from linda.training.middle_batches import MiddleBatch, MiddlePair, MiddleSampler, read_middles, shard_files
 from linda.training.runstate import RunFolder
 from linda.training.settings import TrainingSettings, learning_rate
@@ -48,7 +48,6 @@ def train(
     resume: bool = False,
     tensorboard: bool = False,
     calibration: bool = True,
-    engine: str = "auto",
 ) -> LindaModel:
     """Train until `settings.steps`, calibrate and write the folder of the model.
 
@@ -60,7 +59,6 @@ def train(
         resume: continue from the last checkpoint.
         tensorboard: also log for TensorBoard.
         calibration: fit the map from the requested to the mixed ratio, on the held-out sentences.
-        engine: what computes the model while it is calibrated.
 
     Returns:
         The trained model, as in the folder.
@@ -86,6 +84,7 @@ def train(
         # Some families have weights that are not trained (Marian's position tables).
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
+    settings.pairs_per_process(accelerator.num_processes)  # whether they can be shared is told before all else
     is_main = accelerator.is_main_process
     run = RunFolder(output)
     if is_main:
@@ -96,7 +95,7 @@ def train(
     if positions is not None and settings.max_length > positions:
         raise LindaError(f"max_length is {settings.max_length}, but the base has {positions} positions; lower it")
     if calibration:
-        choose(engine, model.config.base, model.device)  # raises an error before hours of work
+        choose(settings.engine, model.config.base, model.device)  # raises an error before hours of work
     if is_main:
         run.begin(asdict(settings))  # after all checks of the base
     accelerator.wait_for_everyone()
@@ -112,7 +111,7 @@ def train(
         # Crossovers have the requested share, so they need no calibration.
         if calibration and model.config.mixing == "states" and len(set(held_out)) >= 2:
             pairs = draw_pairs(held_out, len(held_out) // 2, settings.seed)
-            calibrate(Interpolator.of(model, engine), output, pairs, progress=sys.stderr.isatty())
+            calibrate(Interpolator.of(model, settings.engine), output, pairs, progress=sys.stderr.isatty())
     accelerator.wait_for_everyone()
     accelerator.end_training()
     return model
@@ -229,26 +228,34 @@ def _split_middles(settings: TrainingSettings) -> tuple[list[Path], list[MiddleP
 
 def _minibatches(
     model: LindaModel, data: _Data, settings: TrainingSettings, first_step: int, accelerator: Any
-) -> Iterator[PairBatch | MiddleBatch]:
-    """Yield pairs of the corpus, middles, or both by `pair_share`; independent of the first step."""
+) -> Iterator[PairBatch | TextBatch | MiddleBatch]:
+    """Yield pairs and texts of the corpus, and middles, by their shares; independent of the first step."""
     corpus, middles = data.corpus, data.middles
     rank, ranks = accelerator.process_index, accelerator.num_processes
-    share = 0.0 if corpus is None else settings.pair_share if middles else 1.0
+    pair_share = 0.0 if corpus is None else settings.pair_share if middles else 1.0
+    corpus_share = pair_share + (settings.text_share if middles and corpus is not None else 0.0)
 
-    def is_pair(step: int) -> bool:
-        """Whether ⌊share·step⌋ increases here, which spreads pairs evenly."""
-        return math.floor(share * (step + 1)) > math.floor(share * step)
-
-    pairs_before = math.floor(share * first_step)
+    from_corpus = _spread(corpus_share, first_step)
     pairs: Iterator[PairBatch] = iter(())
-    if corpus is not None and share:
+    if corpus is not None and corpus_share:
         sampler = pair_sampler(model, corpus, settings, rank=rank, ranks=ranks)
-        pairs = (batch for _, batch in sampler.batches(pairs_before))
+        pairs = (batch for _, batch in sampler.batches(from_corpus))
     between: Iterator[MiddleBatch] = iter(())
     if middles:
-        between = middle_sampler(model, middles, settings, rank, ranks).batches(first_step - pairs_before)
+        between = middle_sampler(model, middles, settings, rank, ranks).batches(first_step - from_corpus)
     for step in itertools.count(first_step):
-        yield next(pairs) if is_pair(step) else next(between)
+        if _spread(corpus_share, step + 1) == from_corpus:
+            yield next(between)
+            continue
+        share = pair_share / corpus_share
+        is_pair = _spread(share, from_corpus + 1) > _spread(share, from_corpus)
+        yield next(pairs) if is_pair else TextBatch.of(next(pairs))
+        from_corpus += 1
+
+
+def _spread(share: float, step: int) -> int:
+    """Return how many of the steps before this one belong to a share of all steps, spread evenly."""
+    return math.floor(share * step + 1e-9)  # shares may be sums of decimal fractions
 
 
 def _tokenizer(model: LindaModel, settings: TrainingSettings) -> Tokenizer:
@@ -272,7 +279,7 @@ def middle_sampler(
         mask_token=model.config.mask_token,
         mask_probability=settings.mask_probability,
         pad_id=model.tokenizer.pad_token_id,
-        pairs=settings.pairs,
+        pairs=settings.pairs_per_process(ranks),
         ends=settings.ends,
         candidates=settings.candidates,
         seed=settings.seed,
@@ -291,7 +298,7 @@ def pair_sampler(
         mask_token=model.config.mask_token,
         mask_probability=settings.mask_probability,
         pad_id=model.tokenizer.pad_token_id,
-        pairs=settings.pairs,
+        pairs=settings.pairs_per_process(ranks),
         seed=settings.seed,
         restyled=settings.restyled,
         middle=settings.middle,
@@ -334,7 +341,7 @@ def _update(
     accelerator: Any,
     model: torch.nn.Module,
     optimizer: Any,
-    minibatches: Iterator[PairBatch | MiddleBatch],
+    minibatches: Iterator[PairBatch | TextBatch | MiddleBatch],
     settings: TrainingSettings,
     step: int,
 ) -> dict[str, float]:

@@ -19,11 +19,10 @@ from torch import Tensor
 from linda.crossovers import Crossover, CutText
 from linda.errors import LindaError, checked_ratio, checked_text
 from linda.files.textio import open_text
-from linda.model.loss import IGNORED
+from linda.model.loss import CHOICE_TEMPERATURE, IGNORED
 from linda.training.corpus import Rng, Tokenizer, mask_words, padded_ids, random_stream
 
 _SHARDS_IN_WINDOW = 8  # held in memory and sorted by length at a time
-_TEMPERATURE = 0.15  # nats per token: how sharply the weights of candidates follow the language model
 _LENGTH_JITTER = 0.15  # rows of a minibatch are of like length, but not always of the same
 
 
@@ -220,5 +219,5 @@ def middle_batch(
         targets=padded_ids(tokenize(targets, targets)[1], IGNORED)[0],
         alpha=torch.tensor([row.alpha for _, row in rows])[of_row],
         row=of_row,
-        weight=torch.cat([(of_one_row / _TEMPERATURE).softmax(0) for of_one_row in scores]),
+        weight=torch.cat([(of_one_row / CHOICE_TEMPERATURE).softmax(0) for of_one_row in scores]),
     )

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from linda.config import LindaConfig
+from linda.engines import NAMES
 from linda.errors import MOST_SEED, LindaError, checked_integer, checked_number, shortened
 
 # Minimum and maximum of each setting.
@@ -29,6 +30,7 @@ _NUMBERS = {
     "dropout": (0, 1),
     "restyled": (0, 1),
     "pair_share": (0, 1),
+    "text_share": (0, 1),
     "ends": (0, 1),
     "middle": (0, 1000),
 }
@@ -43,18 +45,19 @@ class TrainingSettings:
     hold_out: int = 100
     base: str = "facebook/bart-large"
     steps: int = 125_000  # a million pairs in minibatches of 8
-    pairs: int = 8  # M, pairs in a minibatch of one process
+    pairs: int = 8  # M, pairs in a minibatch, of all processes together
     accumulate: int = 1  # minibatches in an update
     learning_rate: float = 1e-5
     warmup: int = 0  # updates in which the rate increases from 0
     decay: float = 0.0  # share of the run, at its end, in which the rate decays to 0; 0 for a constant rate
     weight_decay: float = 0.0
-    clip: float = 1.0  # maximum norm of the gradient; 0 for no clipping
+    clip: float = 0.0  # maximum norm of the gradient; 0 for no clipping
     dropout: float | None = None  # None: that of the base
     middles: tuple[str, ...] = ()  # folders of middles to train on, in addition to or instead of a corpus
     pair_share: float = 0.2  # with middles: share of minibatches of corpus pairs, the paper's objective
     ends: float = 0.4  # share of pairs of middles that also get a copy of one text as a target
-    candidates: int = 1  # crossovers per middle that the model learns to choose from; 1 learns the best alone
+    text_share: float = 0.3  # with middles: share of minibatches of sentences, which the decoder reads without a source
+    candidates: int = 5  # with middles: crossovers per ratio that the decoder learns to choose from; 1: no choice
     # The next eight are part of the model's configuration.
     mixing: str = LindaConfig.mixing
     mask_probability: float = LindaConfig.mask_probability
@@ -68,6 +71,7 @@ class TrainingSettings:
     middle: float = 1.0
     window: int = 2**16
     precision: str = "auto"  # auto, no, bf16 or fp16
+    engine: str = "torch"  # computes the trained model while it is calibrated: auto, int8 or torch
     seed: int = 0
     validate_every: int = 1000
     checkpoint_every: int = 500
@@ -93,9 +97,24 @@ class TrainingSettings:
                 raise LindaError(f"{name} is {shortened(sources)}; it must be a list of files")
         if self.precision not in {"auto", "no", "bf16", "fp16"}:
             raise LindaError(f"precision is {shortened(self.precision)}; it must be auto, no, bf16 or fp16")
+        if self.engine not in ("auto", *NAMES):
+            raise LindaError(f"engine is {shortened(self.engine)}; it must be one of auto, {', '.join(NAMES)}")
+        if self.pair_share + self.text_share > 1:
+            raise LindaError(
+                f"pair_share is {self.pair_share} and text_share is {self.text_share}; together they must not exceed 1"
+            )
         if self.middles and self.mixing != "attention":
             raise LindaError("training on middles needs attention mixing: give --mixing attention")
         LindaConfig(base={}, **self.of_the_model())  # checks them before hours of work
+
+    def pairs_per_process(self, processes: int) -> int:
+        """A minibatch has the same size however many processes share it."""
+        if self.pairs % processes:
+            raise LindaError(
+                f"pairs is {self.pairs}, which {processes} processes cannot share equally; use a number of processes "
+                f"that divides it, or a multiple of {processes} pairs (--pairs)"
+            )
+        return self.pairs // processes
 
     def of_the_model(self) -> dict[str, Any]:
         """Return the settings that are part of the model's configuration."""
@@ -113,12 +132,14 @@ PRESETS = {
         learning_rate=3e-4,
         warmup=100,
         decay=0.3,
+        clip=1.0,
         dropout=0.0,
         mask_probability=0.1,
         middle_noise=3.4,
         mirrored=True,
         softmax_sample=6000,
         restyled=0.35,
+        engine="auto",
     ),
 }
 

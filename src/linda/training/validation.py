@@ -59,16 +59,15 @@ def validate_middles(model: LindaModel, pairs: list[MiddlePair], tokenize: Token
     was_training = model.training
     model.eval()
     loss = choice = tokens = 0.0
+    rows = sum(len(pair.rows) for pair in pairs)
     by_length = sorted(pairs, key=lambda pair: len(pair.a) + len(pair.b))
     with torch.inference_mode():
         for start in range(0, len(pairs), _BATCH):
             batch = middle_batch(by_length[start : start + _BATCH], tokenize, model.tokenizer.pad_token_id)
             output = model(**batch.to(model.device))
-            assert output.choice is not None
-            rows = int(batch.row.max()) + 1
-            loss += output.reconstruction.item() * rows
-            choice += output.choice.item() * rows
-            tokens += (batch.weight * (batch.targets != IGNORED).sum(1)).sum().item()
+            share = (int(batch.row.max()) + 1) / rows
+            loss += output.reconstruction.item() * share
+            choice += output.choice.item() * share if output.choice is not None else 0.0
+            tokens += output.reconstruction.item() / output.loss_per_token.item() * share
     model.train(was_training)
-    rows = sum(len(pair.rows) for pair in pairs)
-    return {"middle_loss_per_token": loss / tokens, "middle_choice": choice / rows}
+    return {"middle_loss_per_token": loss / tokens, "middle_choice": choice}

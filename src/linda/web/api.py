@@ -34,7 +34,7 @@ class Services:
     batcher: Batcher
     workspace: Workspace
     limits: Limits
-    given: dict[str, str | None]  # model and engine as on the command line; None: the default
+    given: dict[str, str | None]  # model, engine and trigrams as on the command line; None: the default
     engine: str  # the engine that runs the model
     bench: list[Path]
 
@@ -49,10 +49,10 @@ def make_router(services: Services) -> APIRouter:
             "version": __version__,
             "model": services.given["model"],
             "engine": services.engine,
-            "given": services.given,
+            "given": {name: services.given[name] for name in ("model", "engine")},
             "limits": asdict(limits),
-            "augment_settings": _form(AugmentSettings),
-            "gates": _form(Gates),
+            "augment_settings": _form(AugmentSettings, {"crossover"} if services.given["trigrams"] is None else set()),
+            "gates": _form(Gates, set()),
         }
 
     @router.post("/interpolate", summary="The text between two texts")
@@ -137,15 +137,15 @@ def make_router(services: Services) -> APIRouter:
     return router
 
 
-def _form(model: Any) -> list[dict[str, Any]]:
-    """Name, default, help and choices of every setting, for the page's form."""
+def _form(model: Any, left_out: set[str]) -> list[dict[str, Any]]:
+    """Name, default, help and choices of every setting, for the page's form. left_out: choices that are not offered."""
     schema = model.model_json_schema()["properties"]
     return [
         {
             "name": name,
             "default": None if name == "gates" else field.default,
             "help": field.description,
-            "choices": schema[name].get("enum"),
+            "choices": [choice for choice in schema[name].get("enum", ()) if choice not in left_out] or None,
         }
         for name, field in model.model_fields.items()
     ]

@@ -12,6 +12,10 @@ from linda.interpolation import Interpolator
 from linda.interpolation.jobs import checked_rows as checked_rows
 from linda.web.batcher import Batcher, Candidates, Row, Settings
 
+# Encoded texts that later requests find again: the same text often comes with other partners and ratios. 32 MB at 512
+# numbers a state.
+_REMEMBERED_TOKENS = 2**14
+
 SCORE_IS = "mean log-probability of the text's tokens under the decoder"
 
 
@@ -21,7 +25,16 @@ class ScoredInterpolator:
     def __init__(self, interpolator: Interpolator) -> None:
         self._scores = _ScoreKeeper(interpolator)
         self.plain = interpolator
-        self._scored = Interpolator(interpolator.config, interpolator.tokens, interpolator.converter, self._scores)
+        self._scored = Interpolator(
+            interpolator.config,
+            interpolator.tokens,
+            interpolator.converter,
+            self._scores,
+            interpolator.attention_mixing,
+        )
+        self._encoded = self._scored.encoded_texts(
+            batch_tokens=interpolator.engine.batch_tokens, most_tokens=_REMEMBERED_TOKENS
+        )
 
     @classmethod
     def load(cls, model: str | None, engine: str) -> ScoredInterpolator:
@@ -41,7 +54,7 @@ class ScoredInterpolator:
         self._scores.clear()
         if not settings["sample"]:
             rows = [(a, b, alpha, number) for number, (a, b, alpha, _) in enumerate(rows)]
-        stream = self._scored.mix_stream(rows, on_progress=on_progress, **settings)
+        stream = self._scored.mix_stream(rows, on_progress=on_progress, encoded=self._encoded, **settings)
         for (_, _, _, seed), texts in zip(rows, stream, strict=True):
             yield [(text, self._scores.find(seed, text)) for text in texts]
 
@@ -87,7 +100,13 @@ class SharedInterpolator(Interpolator):
     """The server's model for callers on other threads: their rows join the shared micro-batches."""
 
     def __init__(self, interpolator: Interpolator, batcher: Batcher) -> None:
-        super().__init__(interpolator.config, interpolator.tokens, interpolator.converter, interpolator.engine)
+        super().__init__(
+            interpolator.config,
+            interpolator.tokens,
+            interpolator.converter,
+            interpolator.engine,
+            interpolator.attention_mixing,
+        )
         self._batcher = batcher
 
     def mix_stream(self, rows: Iterable[Row], **settings: Any) -> Iterator[list[str]]:

@@ -16,10 +16,10 @@ from typing import Any
 
 from linda.errors import LindaError
 from linda.web.batcher import CancelledError, QueueFullError
-from linda.web.interpolation import SharedInterpolator
 from linda.web.limits import Limits
 from linda.web.schemas import RunTable
 from linda.web.tables import (
+    LoadedMethods,
     Progress,
     StoppedError,
     TableFile,
@@ -88,9 +88,9 @@ class Job:
 class Workspace:
     """Stores a limited number of tables and jobs, and runs the jobs."""
 
-    def __init__(self, model: SharedInterpolator, limits: Limits, server: dict[str, str | None]) -> None:
-        """server: the model and engine that the server was started with, as on the command line; None: the default."""
-        self._model = model
+    def __init__(self, loaded: LoadedMethods, limits: Limits, server: dict[str, str | None]) -> None:
+        """server: model, engine and trigrams that the server was started with, as on the command line."""
+        self._loaded = loaded
         self._limits = limits
         self._server = server
         self._root = Path(tempfile.mkdtemp(prefix="linda-serve-"))
@@ -167,7 +167,7 @@ class Workspace:
             output_name,
             folder / f"output.{output_format}",
         )
-        augmenter = make_augmenter(asked.values(), self._model, job.progress)  # raises errors in the settings at once
+        augmenter = make_augmenter(asked.values(), self._loaded, job.progress)  # raises errors in the settings at once
         folder.mkdir()
         self._jobs[id_] = job
 
@@ -198,7 +198,7 @@ class Workspace:
         progress = Progress()
         self._requests.add(progress)
         future: Future[list[dict[str, Any]]] = self._request_threads.submit(
-            augment_rows, data, settings, self._model, progress
+            augment_rows, data, settings, self._loaded, progress
         )
         future.add_done_callback(lambda _: self._requests.discard(progress))
         try:

@@ -104,8 +104,10 @@ class AugmentSettings(_Request):
         default="interpolated", description="How new rows are labelled."
     )
     temperature: float = Field(default=0.5, description="Temperature of sharpened labels; 1 changes nothing.")
-    method: Literal["linda", "eda"] = Field(
-        default="linda", description="How new texts are made: linda mixes two, eda edits one."
+    method: Literal["linda", "eda", "splice", "crossover"] = Field(
+        default="linda",
+        description="How new texts are made: linda writes the text between two, eda edits one, splice joins parts of "
+        "two, and crossover joins them at the best seam.",
     )
     weight: float = Field(
         default=1.0, description="Training weight of new rows; a value other than 1 adds a column `weight`."
@@ -120,11 +122,12 @@ class AugmentSettings(_Request):
         return {name: getattr(self, name) for name in AugmentSettings.model_fields} | {"gates": self.gates.model_dump()}
 
     def command(self, source: str, output: str, server: dict[str, str | None]) -> str:
-        """Return the equivalent `linda augment` command. server: model and engine of the server."""
+        """Return the equivalent `linda augment` command. server: model, engine and trigrams of the server."""
         parts = ["linda", "augment", _as_file(source), "--output", _as_file(output)]
         parts += ["--text", self.text, "--label", self.label]
         idle = set() if self.labels == "sharpened" else {"temperature"}
-        idle |= set() if self.method == "linda" else {"partners", "ratio", "raw_ratio"}
+        idle |= set() if self.method == "linda" else {"raw_ratio"}
+        idle |= {"partners", "ratio"} if self.method == "eda" else set()
         idle |= {"per_row"} if self.total is not None else set()
         for name, field in AugmentSettings.model_fields.items():
             value = getattr(self, name)
@@ -134,9 +137,9 @@ class AugmentSettings(_Request):
             parts += [option] if value is True else [option, str(value)]
         for gate, is_closed in self.gates:
             parts += [] if is_closed else ["--keep", gate]
-        if self.method == "linda":
-            for name, given in server.items():
-                parts += [] if given is None else [f"--{name}", given]
+        for name in {"linda": ("model", "engine"), "crossover": ("trigrams",)}.get(self.method, ()):
+            given = server[name]
+            parts += [] if given is None else [f"--{name}", given]
         return shlex.join(parts)
 
 

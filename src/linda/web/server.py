@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from linda import __version__
+from linda import __version__, methods
 from linda.errors import LindaError
 from linda.web.api import Services, make_router
 from linda.web.batcher import Batcher, CancelledError, QueueFullError
@@ -26,6 +26,7 @@ from linda.web.guard import Guard, HostRule
 from linda.web.interpolation import ScoredInterpolator, SharedInterpolator, checked_settings
 from linda.web.jobs import Workspace
 from linda.web.limits import Limits
+from linda.web.tables import LoadedMethods
 
 _FINISH_SECONDS = 60  # time for running requests after SIGTERM
 
@@ -39,6 +40,7 @@ def make_app(
     token: str | None = None,
     model: str | None = None,
     engine: str = "auto",
+    trigrams: str | None = None,
     bench: list[Path] | None = None,
     limits: Limits | None = None,
 ) -> ASGIApp:
@@ -50,6 +52,7 @@ def make_app(
         token: the token that clients of the API must send, if any.
         model: as given on the command line, for the commands that the page shows.
         engine: likewise.
+        trigrams: trigram table of the method crossover; None: it is not offered.
         bench: folders of `linda bench` that the page shows.
         limits: limits of a request.
 
@@ -58,8 +61,10 @@ def make_app(
     """
     limits = limits or Limits()
     batcher = Batcher(interpolator.mix, limits.waiting_rows)
-    given = {"model": model, "engine": None if engine == "auto" else engine}
-    workspace = Workspace(SharedInterpolator(interpolator.plain, batcher), limits, given)
+    given = {"model": model, "engine": None if engine == "auto" else engine, "trigrams": trigrams}
+    crossover = None if trigrams is None else methods.load("crossover", trigrams=trigrams)
+    loaded = LoadedMethods(SharedInterpolator(interpolator.plain, batcher), crossover)
+    workspace = Workspace(loaded, limits, given)
     services = Services(batcher, workspace, limits, given, interpolator.engine_name, bench or [])
 
     @asynccontextmanager
@@ -94,6 +99,7 @@ def serve(
     token: str | None,
     model: str | None,
     engine: str,
+    trigrams: str | None,
     bench: list[Path],
     on_ready: Callable[[str], object],
 ) -> None:
@@ -106,17 +112,19 @@ def serve(
         token: the token that clients of the API must send, if any.
         model: as in `Interpolator.from_pretrained`.
         engine: as in `Interpolator.from_pretrained`.
+        trigrams: trigram table of the method crossover, if any.
         bench: folders of `linda bench` to show.
         on_ready: called with the address of the page.
 
     Example:
-        serve("127.0.0.1", 8765, open_page=True, token=None, model=None, engine="auto", bench=[], on_ready=print)
+        serve("127.0.0.1", 8765, open_page=True, token=None, model=None, engine="auto", trigrams=None, bench=[],
+            on_ready=print)
     """
     with listening(host, port) as listener:
         port = listener.getsockname()[1]
         interpolator = ScoredInterpolator.load(model, engine)
         hosts = HostRule.of(host, port)
-        app = make_app(interpolator, hosts, token=token, model=model, engine=engine, bench=bench)
+        app = make_app(interpolator, hosts, token=token, model=model, engine=engine, trigrams=trigrams, bench=bench)
         shown = "127.0.0.1" if hosts.any_address else host
         address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
         on_ready(address)

@@ -70,12 +70,31 @@ class _Observed(methods.AugmentationMethod):
         return _Observed(self._method.sampling, self._progress, rows_per_text=0)
 
 
-def make_augmenter(settings: dict[str, Any], model: SharedInterpolator, progress: Progress) -> Augmenter:
+@dataclass(frozen=True)
+class LoadedMethods:
+    """What the server loads once, for all callers."""
+
+    model: SharedInterpolator
+    crossover: methods.AugmentationMethod | None = None  # None: the server was started without a trigram table
+
+    def find(self, name: str, raw: bool) -> methods.AugmentationMethod:
+        if name == "linda":
+            return methods.load(name, model=self.model, raw=raw)
+        if name != "crossover":
+            return methods.load(name)
+        if self.crossover is None:
+            raise LindaError(
+                "crossover needs a trigram table; start the server with --trigrams TABLE (`linda middles table` builds "
+                "one)"
+            )
+        return self.crossover
+
+
+def make_augmenter(settings: dict[str, Any], loaded: LoadedMethods, progress: Progress) -> Augmenter:
     """Create an augmenter; settings: fields of `Augmenter`, with the gates as {"copies": True, …}."""
     given = dict(settings)
     name, raw, gates = given.pop("method"), given.pop("raw_ratio"), given.pop("gates")
-    method = methods.load(name, **({"model": model, "raw": raw} if name == "linda" else {}))
-    observed = _Observed(method, progress, rows_per_text=1 if given["pair"] is None else 1 / 2)
+    observed = _Observed(loaded.find(name, raw), progress, rows_per_text=1 if given["pair"] is None else 1 / 2)
     return Augmenter(**given, gates=Gates(**gates), method=observed, batch_size=_TABLE_BATCH)
 
 
@@ -147,7 +166,7 @@ def run_table(
         Counts of new and rejected rows.
 
     Example:
-        run_table(table, folder / "output.csv", "csv", make_augmenter(settings, model, progress), progress)
+        run_table(table, folder / "output.csv", "csv", make_augmenter(settings, loaded, progress), progress)
     """
     with _named(table.path, table.name):
         plan = draw_table_plan(augmenter, table.path, table.file_format)
@@ -173,7 +192,7 @@ def preview_table(
         Values for JSON: `rows` (texts, origins of their words, labels, ratio, parents), `label_names`, counts.
 
     Example:
-        preview_table(table, folder, make_augmenter(settings, model, progress), progress)
+        preview_table(table, folder, make_augmenter(settings, loaded, progress), progress)
     """
     output = folder / "preview.jsonl"
     with _named(table.path, table.name):
@@ -255,21 +274,21 @@ def _named(path: Path, name: str) -> Iterator[None]:
 
 
 def augment_rows(
-    data: dict[str, list[Any]], settings: dict[str, Any], model: SharedInterpolator, progress: Progress
+    data: dict[str, list[Any]], settings: dict[str, Any], loaded: LoadedMethods, progress: Progress
 ) -> list[dict[str, Any]]:
     """Run `linda.augment` on parallel lists.
 
     Args:
         data: columns by name.
         settings: fields of `Augmenter`, as in `make_augmenter`.
-        model: the server's model.
+        loaded: the methods that the server loaded.
         progress: can stop the work.
 
     Returns:
         A list of rows, originals first.
 
     Example:
-        augment_rows({"text": texts, "label": labels}, AugmentSettings().values(), model, Progress())
+        augment_rows({"text": texts, "label": labels}, AugmentSettings().values(), loaded, Progress())
     """
-    rows: list[dict[str, Any]] = make_augmenter(settings, model, progress).augment(data)
+    rows: list[dict[str, Any]] = make_augmenter(settings, loaded, progress).augment(data)
     return rows

@@ -10,6 +10,7 @@ from linda.benchmark.grid import CELLS, COMMANDS
 from linda.benchmark.recipes import VANILLA
 from linda.benchmark.reporting.advice import advise
 from linda.benchmark.reporting.csv_files import write_cells, write_results
+from linda.benchmark.reporting.paper import differences
 from linda.benchmark.reporting.results import Results, check_shown, collect
 from linda.benchmark.reporting.tables import (
     column_name,
@@ -82,9 +83,11 @@ def _report(results: Results, by_metric: dict[str, Results], figures: Sequence[s
         ]
     if (reported := paper_table(results)) is not None:
         parts += [
-            "## The paper's (BERT-base, equal epochs; its linda is `linda-raw`, or another `linda-raw-…`, here)",
+            "## The paper's own scores: BERT-base, equal epochs; its LINDA under the method of the same policy",
             reported,
         ]
+        if differing := differences(results.cells):
+            parts.append("Ours differ from them in:\n\n" + "\n".join(f"- {line}" for line in differing))
     for task, protocol in results.matrices:
         parts.append(f"## {task} {protocol}: trained on the domain of the column, tested on that of the line")
         parts += domain_tables(results, task, protocol)

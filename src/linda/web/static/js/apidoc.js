@@ -1,7 +1,7 @@
 // The OpenAPI description as a page.
 
 import { byId, element, say } from "./dom.js";
-import { getJson } from "./server.js";
+import { getJson, token, whenTokenIsNeeded } from "./server.js";
 
 const kind = (schema) => {
   if (schema.enum) return schema.enum.join(" | ");
@@ -30,10 +30,29 @@ function route(path, method, about, schemas) {
     body ? parameters(body.properties, body.required) : null);
 }
 
-try {
-  const api = await getJson("/v1/openapi.json");
-  byId("routes").replaceChildren(...Object.entries(api.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, about]) => route(path, method, about, api.components.schemas))));
-} catch (error) {
-  say(byId("api-status"), error.message, true);
+async function show() {
+  try {
+    const api = await getJson("/v1/openapi.json");
+    byId("token-form").hidden = true;
+    say(byId("api-status"), "");
+    byId("routes").replaceChildren(...Object.entries(api.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, about]) => route(path, method, about, api.components.schemas))));
+    if (token.get()) linkToCopy(api);
+  } catch (error) {
+    say(byId("api-status"), error.message, true);
+  }
 }
+
+// A link cannot send a token, so that it leads to a copy in this page.
+function linkToCopy(api) {
+  const copy = new Blob([JSON.stringify(api, null, 1)], { type: "application/json" });
+  Object.assign(byId("openapi"), { href: URL.createObjectURL(copy), download: "openapi.json" });
+}
+
+whenTokenIsNeeded(() => { byId("token-form").hidden = false; byId("token").focus(); });
+byId("token-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  token.set(byId("token").value);
+  show();
+});
+show();

@@ -1,0 +1,214 @@
+"""Actors on a Ray cluster that are given one piece of work at a time, for `linda augment` and `linda bench`.
+
+Ray only places the work: an actor writes its results itself, by rename, to a folder that all machines share. So neither
+the order in which Ray returns results nor a piece that is computed twice affects the outcome.
+"""
+
+import os
+import socket
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from linda.errors import LindaError
+
+# How often a piece of work, or an actor that does not start, is tried again.
+_ATTEMPTS = 4
+_CONNECT_SECONDS = 5
+_NO_CLUSTER = "no Ray cluster at {!r}; give the address of its head as host:port, or start one with `ray start --head`"
+
+
+class Worker(Protocol):
+    """What an actor does. Its class and arguments are sent to other machines."""
+
+    def ready(self) -> None:
+        """Returns when the actor has started."""
+
+    def compute(self, item: Any) -> Any:
+        """Do one piece of work."""
+
+
+@dataclass(frozen=True)
+class RayPool:
+    """Room for actors on a Ray cluster, with one CPU each. See `connect`."""
+
+    workers: int
+    gpus_per_worker: float = 0
+
+    @classmethod
+    def connect(cls, address: str | None = None, workers: int | None = None, gpus_per_worker: float = 0) -> "RayPool":
+        """Connect to a Ray cluster.
+
+        Args:
+            address: `host:port`, or `auto` for the cluster of this machine; None for the value of
+                RAY_ADDRESS, or a new Ray on this machine.
+            workers: Number of actors, with one CPU each. By default as many as the cluster has room for.
+            gpus_per_worker: GPUs of each actor.
+
+        Returns:
+            The pool. Actors are started by `completed`.
+
+        Example:
+            pool = RayPool.connect("auto", workers=4)
+        """
+        try:
+            import ray
+        except ImportError:
+            raise LindaError("--on ray needs Ray: pip install 'linda[ray]'") from None
+        if not ray.is_initialized():
+            _connect(address or os.environ.get("RAY_ADDRESS"))
+        found = ray.cluster_resources()
+        room = int(found.get("CPU", 0))
+        if gpus_per_worker:
+            room = min(room, int(found.get("GPU", 0) / gpus_per_worker))
+        if not room:
+            raise LindaError(
+                f"the Ray cluster has {found.get('CPU', 0):g} CPUs and {found.get('GPU', 0):g} GPUs; "
+                f"a worker needs 1 CPU and {gpus_per_worker:g} GPUs (--gpus-per-worker)"
+            )
+        return cls(min(workers or room, room), gpus_per_worker)
+
+    def completed(
+        self,
+        worker: Callable[..., Worker],
+        arguments: tuple[Any, ...],
+        items: Sequence[Any],
+        describe: Callable[[Any], str] = str,
+        how_to_continue: str = "repeat the command",
+    ) -> Iterator[Any]:
+        """Have pieces of work done, and return the result of each when it is there, in any order.
+
+        Args:
+            worker: The class of the actors.
+            arguments: Of the class.
+            items: The pieces of work.
+            describe: Name of a piece in messages.
+            how_to_continue: What the user should do after an error.
+
+        Returns:
+            The results. A piece whose actor or machine dies is given to another actor.
+
+        Example:
+            for result in pool.completed(CellWorker, (settings, folder), cells, lambda cell: cell.file_name):
+                ...
+        """
+        size = min(self.workers, len(items))
+        with _Actors(worker, arguments, size, self.gpus_per_worker, describe, how_to_continue) as actors:
+            yield from actors.completed(items)
+
+
+class _Actors:
+    """Actors that are given one piece of work at a time. A dead actor is replaced, its work given to another."""
+
+    def __init__(
+        self,
+        worker: Callable[..., Worker],
+        arguments: tuple[Any, ...],
+        size: int,
+        gpus: float,
+        describe: Callable[[Any], str],
+        how_to_continue: str,
+    ) -> None:
+        import ray
+
+        self._actor_class: Any = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=0)(worker)
+        self._arguments = arguments
+        self._describe, self._how_to_continue = describe, how_to_continue
+        self._failures: Counter[str | None] = Counter()  # by piece; None: actors that did not start
+        self._running: dict[Any, tuple[Any, list[Any]]] = {}  # task → actor, its piece; no piece: it starts
+        self._idle: list[Any] = []
+        for _ in range(size):
+            self._start_actor()
+
+    def __enter__(self) -> "_Actors":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        import ray
+
+        for actor in [*self._idle, *(actor for actor, _ in self._running.values())]:
+            with suppress(Exception):  # it may be dead
+                ray.kill(actor)
+
+    def completed(self, items: Sequence[Any]) -> Iterator[Any]:
+        import ray
+
+        waiting, missing = deque(items), len(items)
+        while missing:
+            # An actor that has not started gets no work: there may be no room for it.
+            while self._idle and waiting:
+                actor, item = self._idle.pop(), waiting.popleft()
+                self._running[actor.compute.remote(item)] = actor, [item]
+            for task in ray.wait(list(self._running), num_returns=1)[0]:
+                actor, done = self._running.pop(task)
+                try:
+                    result = ray.get(task)
+                except ray.exceptions.RayError as error:
+                    self._count_failure(self._describe(done[0]) if done else None, error)
+                    if isinstance(error, ray.exceptions.RayTaskError):
+                        self._idle.append(actor)
+                    else:  # the actor or its machine died
+                        self._start_actor()
+                    waiting.extend(done)
+                    continue
+                self._idle.append(actor)
+                if done:
+                    missing -= 1
+                    yield result
+
+    def _start_actor(self) -> None:
+        actor: Any = self._actor_class.remote(*self._arguments)
+        self._running[actor.ready.remote()] = actor, []
+
+    def _count_failure(self, name: str | None, error: Exception) -> None:
+        cause = getattr(error, "cause", None)
+        if isinstance(cause, LindaError):
+            raise LindaError(str(cause)) from error
+        self._failures[name] += 1
+        if self._failures[name] >= _ATTEMPTS:
+            what = "a Ray actor does not start" if name is None else f"{name} failed {_ATTEMPTS} times"
+            reason = str(cause or error).strip().splitlines()[-1:] or [type(error).__name__]
+            raise LindaError(f"{what} ({reason[0]}); see the logs of Ray, then {self._how_to_continue}") from error
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Drop what Ray's own code writes to standard error: a warning for every attempt, where an error will follow."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _connect(address: str | None) -> None:
+    import ray
+
+    quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
+    if address is None or address == "local":
+        ray.init(address=address, include_dashboard=False, **quiet)
+        return
+    try:
+        if address != "auto":  # Ray itself would wait for minutes
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+    except (OSError, ValueError) as error:
+        raise LindaError(_NO_CLUSTER.format(address)) from error
+    try:
+        with _without_warnings():
+            ray.init(address=address, **quiet)
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        if address == "auto":
+            raise LindaError(_NO_CLUSTER.format(address)) from error
+        raise LindaError(
+            f"cannot connect to Ray at {address!r}; check that it is a Ray cluster of the same version, and give its "
+            "token, if it has one, in RAY_AUTH_TOKEN (with RAY_AUTH_MODE=token)"
+        ) from error

@@ -1,0 +1,89 @@
+"""Cells on the machines of a Ray cluster. Each actor writes its cells itself, to the folder that all machines share."""
+
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from linda import __version__
+from linda.augmentation.ray_pool import RayPool
+from linda.benchmark.cells import Cell
+from linda.benchmark.grid import compute_cell
+from linda.benchmark.settings import REST, BenchmarkSettings
+from linda.benchmark.tasks import NamedTask, TaskSource
+from linda.errors import LindaError
+
+
+class CellActor:
+    """Computes cells on one thread, as each of several processes does: so the scores are the same.
+
+    Args:
+        settings: Of all cells.
+        folder: Folder of the cells.
+        version: Version of linda that started the run.
+    """
+
+    def __init__(self, settings: BenchmarkSettings, folder: Path, version: str) -> None:
+        self._settings, self._folder, self._version = settings, folder, version
+
+    def ready(self) -> None:
+        import torch
+
+        torch.set_num_threads(1)
+
+    def compute(self, cell: Cell) -> dict[str, Any]:
+        """Compute a cell and write it."""
+        host = socket.gethostname()
+        if self._version != __version__:
+            raise LindaError(
+                f"the worker on {host} has linda {__version__}, this run {self._version}; install the same version on "
+                "all machines"
+            )
+        if not self._folder.is_dir():
+            raise LindaError(
+                f"the worker on {host} finds no folder {self._folder}; give an --output that all machines share"
+            )
+        return compute_cell(cell, self._settings, self._folder)
+
+
+@dataclass(frozen=True)
+class RayCells:
+    """Computes cells on a Ray cluster: an executor of `run_grid`."""
+
+    pool: RayPool
+
+    def __call__(self, cells: Sequence[Cell], settings: BenchmarkSettings, folder: Path) -> Iterator[dict[str, Any]]:
+        arguments = _settings_by_full_names(settings), folder.absolute(), __version__
+        placed = [replace(cell, task=_task_by_full_names(cell.task)) for cell in cells]
+        yield from self.pool.completed(CellActor, arguments, placed, lambda cell: cell.file_name.removesuffix(".json"))
+
+
+def _settings_by_full_names(settings: BenchmarkSettings) -> BenchmarkSettings:
+    """Folders and files by their full names: other processes have another working folder."""
+    models = settings.models
+    return replace(
+        settings,
+        models=replace(
+            models,
+            linda=_full_name(models.linda),
+            masked=_full_name(models.masked),
+            there=_full_name(models.there),
+            back=_full_name(models.back),
+            trigrams=_full_name(models.trigrams),
+        ),
+        encoder=_full_name(settings.encoder),
+        teacher_encoder=_full_name(settings.teacher_encoder),
+        unlabelled=settings.unlabelled if settings.unlabelled == REST else _full_name(settings.unlabelled),
+    )
+
+
+def _task_by_full_names(task: TaskSource) -> TaskSource:
+    if isinstance(task, NamedTask):
+        return task if task.data is None else replace(task, data=task.data.absolute())
+    return replace(task, train=task.train.absolute(), test=task.test.absolute())
+
+
+def _full_name(model: str | None) -> str | None:
+    """Of a file or folder; a name on the hub stays as it is."""
+    return str(Path(model).absolute()) if model is not None and Path(model).exists() else model

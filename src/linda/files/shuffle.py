@@ -1,0 +1,112 @@
+"""A table in random order, in memory that does not grow with the table.
+
+Every row goes to one of 64 files at random, and each file is then put in random order: together these are a uniformly
+random order of the whole table (Rao 1961, Sandelius 1962). A file that does not fit in memory is divided again.
+"""
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from linda.files.tables import BLOCK
+
+MOST_BYTES = 64 * 2**20  # rows that are held in memory; while they are reordered, a copy of them too
+_FILES = 64
+_STREAM = 0x5F1E  # separates these random numbers from others with the same seed
+
+
+def shuffled(
+    batches: Iterable[pa.RecordBatch], seed: int, folder: Path | None = None, most_bytes: int = MOST_BYTES
+) -> Iterator[pa.RecordBatch]:
+    """The rows in an order that depends only on the seed and the rows.
+
+    Args:
+        batches: The rows, in batches of one schema.
+        seed: Seed of the order.
+        folder: Where temporary files are written, about as large as the table. By default the system's place.
+        most_bytes: Rows up to this size are held in memory.
+
+    Returns:
+        Batches with one column more, the last: the number of each row in the input.
+
+    Example:
+        for batch in shuffled(read_files(files, ["text"]), seed=7):
+            numbers = batch.column(batch.num_columns - 1)
+    """
+    with tempfile.TemporaryDirectory(prefix="shuffle-", dir=folder) as name:
+        yield from _shuffled(_numbered(batches), (seed,), Path(name), most_bytes)
+
+
+def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    start = 0
+    for batch in batches:
+        numbers = pa.array(np.arange(start, start + len(batch)))
+        schema = batch.schema.append(pa.field("row", pa.int64()))
+        yield pa.RecordBatch.from_arrays([*batch.columns, numbers], schema=schema)
+        start += len(batch)
+
+
+def _shuffled(
+    batches: Iterator[pa.RecordBatch], seeds: tuple[int, ...], folder: Path, most_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """`seeds`: the seed of the order, and the number of each file that these rows went to."""
+    held, fit = _hold(batches, most_bytes)
+    random = np.random.default_rng([_STREAM, *seeds])
+    if fit:
+        order = random.permutation(len(held))
+        for start in range(0, len(held), BLOCK):
+            yield from held.take(pa.array(order[start : start + BLOCK])).combine_chunks().to_batches()
+        return
+    own = folder / "-".join(map(str, seeds))
+    own.mkdir()
+    with _Files(own, held.schema) as files:
+        while len(held):
+            chosen = random.integers(_FILES, size=len(held))
+            for number in range(_FILES):
+                files.write(number, held.take(pa.array(np.flatnonzero(chosen == number))))
+            held, _ = _hold(batches, most_bytes)
+    for number in range(_FILES):
+        path = files.path(number)
+        with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
+            yield from _shuffled(iter(stream), (*seeds, number), folder, most_bytes)
+        path.unlink()
+    own.rmdir()
+
+
+def _hold(batches: Iterator[pa.RecordBatch], most_bytes: int) -> tuple[pa.Table, bool]:
+    """The next rows, and whether these are all and fit in memory. A single row always does."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size > most_bytes and sum(map(len, held)) > 1:
+            return pa.Table.from_batches(held), False
+    return pa.Table.from_batches(held) if held else pa.table({}), True
+
+
+class _Files:
+    """The files that rows are divided among."""
+
+    def __init__(self, folder: Path, schema: pa.Schema) -> None:
+        self._folder = folder
+        self._sinks = [pa.OSFile(str(self.path(number)), "wb") for number in range(_FILES)]
+        self._writers = [pa.ipc.new_stream(sink, schema) for sink in self._sinks]
+
+    def path(self, number: int) -> Path:
+        return self._folder / f"{number:02}.arrow"
+
+    def write(self, number: int, rows: pa.Table) -> None:
+        if len(rows):
+            self._writers[number].write_table(rows.combine_chunks())
+
+    def __enter__(self) -> "_Files":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for opened in chain(self._writers, self._sinks):
+            opened.close()
