@@ -14,7 +14,7 @@ from linda.config import LindaConfig
 from linda.errors import LindaError
 from linda.model import LindaModel
 from linda.model.attention_mixing import AttentionMixing
-from linda.model.loss import CHOICE_WEIGHT, IGNORED, StateNorms, middle_loss
+from linda.model.loss import CHOICE_TEMPERATURE, CHOICE_WEIGHT, IGNORED, as_targets, choice_loss
 from test_engines import FAMILIES, VOCABULARY, WIDTH, build, pegasus
 
 ALL = [*FAMILIES, pegasus]
@@ -200,21 +200,41 @@ def test_the_loss_of_middles_is_their_mean_log_likelihood(tiny_base_folder: Path
     assert output.loss_per_token.item() == pytest.approx(total / (labels != IGNORED).sum().item(), rel=1e-5)
 
 
-def test_candidates_are_learnt_by_their_weights() -> None:
-    """Against the formula, row by row: a likelihood, and a choice among the candidates."""
+def test_the_choice_among_candidates_is_the_formula_row_by_row() -> None:
     log_p = torch.tensor([-3.0, -5.0, -4.0, -20.0, -6.0])
     row, weight = torch.tensor([0, 0, 0, 1, 2]), torch.tensor([0.2, 0.7, 0.1, 1.0, 1.0])
     targets = torch.tensor([[1, 2, IGNORED], [1, 2, 3], [1, IGNORED, IGNORED], [4, 5, 6], [7, 8, IGNORED]])
-    states = torch.zeros(1, 1, 2)
-    norms = StateNorms.of(states, torch.ones(1, 1), states, torch.ones(1, 1))
-    output = middle_loss(log_p, targets, row, weight, norms, norm_penalty=0.0)
-    total = math.log(math.exp(-3) + math.exp(-5) + math.exp(-4))
-    choice = -(0.2 * (-3 - total) + 0.7 * (-5 - total) + 0.1 * (-4 - total))
-    likelihood = 0.2 * 3 + 0.7 * 5 + 0.1 * 4 + 20 + 6
-    assert output.choice.item() == pytest.approx(choice / 3)  # a candidate without rivals is chosen for nothing
-    assert output.reconstruction.item() == pytest.approx(likelihood / 3)
-    assert output.loss.item() == pytest.approx((likelihood + CHOICE_WEIGHT * choice) / 3)
-    assert output.loss_per_token.item() == pytest.approx(likelihood / (0.2 * 2 + 0.7 * 3 + 0.1 + 3 + 2))
+    scores = [-3 / 2 / CHOICE_TEMPERATURE, -5 / 3 / CHOICE_TEMPERATURE, -4 / CHOICE_TEMPERATURE]
+    total = math.log(sum(math.exp(score) for score in scores))
+    expected = -sum(w * (score - total) for w, score in zip((0.2, 0.7, 0.1), scores, strict=True))
+    # A row with one candidate has nothing to choose.
+    assert choice_loss(log_p, targets, row, weight).item() == pytest.approx(expected / 3, rel=1e-5)
+
+
+def test_candidates_are_chosen_without_a_source_text(tiny_base_folder: Path) -> None:
+    """The best candidate is learnt from both texts; the choice is by the decoder as a language model."""
+    model = LindaModel.from_seq2seq(tiny_base_folder, norm_penalty=0.0).eval()
+    model.mix_by_attention()
+    model.attention_mixing = trained()
+    a, b = model.tokenize(["the cat sat", "a dog"]), model.tokenize(["who is the old man", "the red city"])
+    wanted = model.tokenize(["the cat is the old man", "who sat", "a red city", "the red dog"])
+    labels = as_targets(**wanted)
+    row, weight = torch.tensor([0, 0, 1, 1]), torch.tensor([0.75, 0.25, 0.5, 0.5])
+    pair, alpha = torch.tensor([0, 0, 1, 1]), torch.tensor([0.3, 0.3, 0.5, 0.5])
+    inputs = (a["input_ids"], a["attention_mask"], b["input_ids"], b["attention_mask"])
+    with torch.no_grad():
+        output = model.middle_loss(*inputs, pair, labels, alpha, row, weight)
+        best = model.middle_loss(*inputs, pair[::2], labels[::2], alpha[::2], torch.arange(2), torch.ones(2))
+        nothing = model.attention_mixing.without_texts(4)
+        log_p = model.log_likelihood(nothing.states, nothing.mask, labels)
+        alone = model.text_loss(labels)
+    assert best.choice is None
+    assert output.reconstruction.item() == pytest.approx(best.loss.item(), rel=1e-5)
+    assert output.choice.item() == pytest.approx(choice_loss(log_p, labels, row, weight).item(), rel=1e-5)
+    assert output.loss.item() == pytest.approx(best.loss.item() + CHOICE_WEIGHT * output.choice.item(), rel=1e-5)
+    assert alone.loss.item() == pytest.approx(-log_p.mean().item(), rel=1e-5)
+    tokens = (labels != IGNORED).sum().item()
+    assert alone.loss_per_token.item() == pytest.approx(-log_p.sum().item() / tokens, rel=1e-5)
 
 
 def test_every_weight_learns_from_middles(tiny_base_folder: Path) -> None:
@@ -233,7 +253,7 @@ def test_every_weight_learns_from_middles(tiny_base_folder: Path) -> None:
         row=torch.tensor([0, 0, 1]),
         weight=torch.tensor([0.7, 0.3, 1.0]),
     ).loss.backward()
-    for weight in (model.attention_mixing.sources, model.attention_mixing.control):
+    for weight in model.attention_mixing.parameters():
         assert weight.grad.isfinite().all()
         assert weight.grad.norm() > 0
 

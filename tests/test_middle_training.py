@@ -20,7 +20,7 @@ from linda.interpolation import Interpolator
 from linda.model import LindaModel
 from linda.training import TrainingSettings, resumed_settings, train
 from linda.training import loop as loop_module
-from linda.training.corpus import Corpus
+from linda.training.corpus import Corpus, PairBatch, TextBatch
 from linda.training.loop import _Data, _minibatches, _split_middles, _tokenizer, middle_sampler
 from linda.training.middle_batches import MiddleBatch, MiddlePair, MiddleSampler, read_middles, shard_files
 from linda.training.validation import validate_middles
@@ -105,7 +105,7 @@ class TestMinibatches:
             for pair in read_middles(path)
         }
         swapped, ends = 0, {0.0: 0, 1.0: 0}
-        for batch in take(dataclasses.replace(sampler, mask_probability=0.0), 14):
+        for batch in take(dataclasses.replace(sampler, candidates=1, mask_probability=0.0), 14):
             texts_a, texts_b = texts_of(tiny_model, batch)
             targets = tiny_model.detokenize(batch.targets.clamp_min(0).tolist())
             for pair, alpha, target in zip(batch.pair.tolist(), batch.alpha.tolist(), targets, strict=True):
@@ -123,7 +123,7 @@ class TestMinibatches:
 
     def test_ends_are_as_frequent_as_asked(self, sampler: MiddleSampler) -> None:
         for ends, expected in ((0.0, 2.0), (1.0, 3.0)):
-            batches = take(dataclasses.replace(sampler, ends=ends), 7)
+            batches = take(dataclasses.replace(sampler, candidates=1, ends=ends), 7)
             assert sum(len(batch.alpha) for batch in batches) == expected * 28
 
     def test_a_row_has_the_best_candidate_and_some_of_the_others(
@@ -154,7 +154,7 @@ class TestMinibatches:
         assert len(seen) == 2
 
     def test_without_rivals_only_the_best_is_learnt(self, sampler: MiddleSampler) -> None:
-        for batch in take(sampler, 5):
+        for batch in take(dataclasses.replace(sampler, candidates=1), 5):
             assert batch.row.tolist() == list(range(len(batch.row)))
             assert batch.weight.tolist() == [1.0] * len(batch.row)
 
@@ -275,21 +275,33 @@ class _OneProcess:
     process_index, num_processes = 0, 1
 
 
-@pytest.mark.parametrize("share", [0.0, 0.2, 0.29, 0.5, 1.0])
-def test_minibatches_of_both_kinds_are_strewn_evenly(
-    settings: TrainingSettings, corpus: str, tiny_model: LindaModel, share: float
+@pytest.mark.parametrize(
+    ("pair_share", "text_share"), [(0.0, 0.0), (0.2, 0.0), (0.29, 0.3), (0.1, 0.6), (0.5, 0.5), (0.0, 1.0)]
+)
+def test_minibatches_of_all_kinds_are_spread_evenly(
+    settings: TrainingSettings, corpus: str, tiny_model: LindaModel, pair_share: float, text_share: float
 ) -> None:
-    settings = dataclasses.replace(settings, pair_share=share, corpus=(corpus,))
+    settings = dataclasses.replace(settings, pair_share=pair_share, text_share=text_share, corpus=(corpus,))
     data = _Data(Corpus.parse([corpus]), [], shard_files(settings.middles), [])
 
-    def kinds(first_step: int, count: int) -> list[bool]:
+    def kinds(first_step: int, count: int) -> list[type]:
         stream = _minibatches(tiny_model, data, settings, first_step, _OneProcess())
-        return [not isinstance(next(stream), MiddleBatch) for _ in range(count)]
+        return [type(next(stream)) for _ in range(count)]
 
     whole = kinds(0, 60)
     for end in range(1, 61):
-        assert abs(sum(whole[:end]) - share * end) <= 1
+        for kind, share in ((PairBatch, pair_share), (TextBatch, text_share)):
+            assert abs(whole[:end].count(kind) - share * end) < 2
     assert kinds(23, 37) == whole[23:]
+
+
+def test_texts_are_the_sentences_of_the_corpus(settings: TrainingSettings, corpus: str, tiny_model: LindaModel) -> None:
+    settings = dataclasses.replace(settings, pair_share=0.0, text_share=1.0, mask_probability=1.0, corpus=(corpus,))
+    data = _Data(Corpus.parse([corpus]), [], shard_files(settings.middles), [])
+    stream = _minibatches(tiny_model, data, settings, 0, _OneProcess())
+    read = [text for _ in range(6) for text in tiny_model.detokenize(next(stream).texts.clamp_min(0).tolist())]
+    assert len(read) == 6 * 2 * settings.pairs
+    assert {*read} <= {*Path(corpus).read_text().splitlines()}
 
 
 def test_pairs_and_middles_go_on_where_they_were(
