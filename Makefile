@@ -31,8 +31,8 @@ figures: $(STAMP)  ## draw the figures of the documentation from committed resul
 examples: $(STAMP)  ## run the examples of the documentation, and write what they print under them
 	$(BIN)/python scripts/examples.py
 
-embedded-model: $(STAMP)  ## train the embedded model again (about a day): BASE=opus-mt-fr-en DATA=… WORK=…
-	$(BIN)/python scripts/embedded_model.py --base "$(BASE)" --data "$(DATA)" --work "$(WORK)"
+embedded-model: $(STAMP)  ## train the embedded model again (about a day): BASE=opus-mt-fr-en LM=smollm2-135m DATA=… WORK=…
+	$(BIN)/python scripts/embedded_model.py --base "$(BASE)" --lm "$(LM)" --data "$(DATA)" --work "$(WORK)"
 
 reproduce: $(STAMP)  ## the paper's five tables, resumable: DATA=folder of tasks WORK=… [PROFILE=laptop|paper] [OPTIONS=…]
 	@test -n "$(DATA)" -a -n "$(WORK)" || { echo "make reproduce needs the folder of tasks (docs/reference/bench.md, Tasks) and one \

@@ -1,26 +1,31 @@
-"""Build the embedded model: base, training, 8-bit weights, calibration.
+"""Makes the model that the package carries.
 
-    python scripts/embedded_model.py --base OPUS_MT_FR_EN --data DATA --work WORK [--steps N]
+    python scripts/embedded_model.py --base OPUS_MT_FR_EN --lm SMOLLM2_135M --data DATA --work WORK
 
-BASE is the folder of OPUS-MT fr→en; DATA contains corpus/{wiki.txt.xz,other.txt.gz,heldout.txt.xz}; WORK stores the cut
-base, the run and its checkpoints. The command can be interrupted at any time and run again: finished steps are skipped,
-and training resumes from its checkpoint.
+1. Cut the base: fewer pieces and decoder layers.
+2. Train on the paper's objective (Eq. 6).
+3. Count trigrams, and make middles: crossovers of real sentences, ranked by a language model.
+4. Train on middles, plain sentences and the paper's objective together.
+5. Store the weights in 8 bits.
+
+BASE is the folder of OPUS-MT fr→en, LM that of SmolLM2-135M. DATA holds the files wiki.txt.xz, other.txt.gz and
+heldout.txt.xz in a folder corpus. WORK keeps what each step makes. The command can be stopped at any time and given
+again: finished steps are skipped, and unfinished ones continue where they stopped.
 """
 
 import argparse
 import sys
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 from linda.errors import LindaError
 from linda.files.textio import atomic_writer, open_text
-from linda.interpolation import Interpolator
-from linda.interpolation.calibration import calibrate
-from linda.measures.pairs import draw_pairs
+from linda.middles.making import SHARD_PAIRS, MiddlesPlan, Source, write_shards
+from linda.middles.ngrams import TrigramModel
+from linda.middles.rerank import SeamRanker
 from linda.model import LindaModel
 from linda.model.checkpoint import EMBEDDED
-from linda.training import PRESETS, resumed_settings, train
+from linda.training import PRESETS, TrainingSettings, resumed_settings, train
 from linda.training.base import cut_base
 from linda.training.corpus import read_sentences
 from linda.training.runstate import RunFolder
@@ -28,42 +33,73 @@ from linda.training.runstate import RunFolder
 PIECES = 30_000
 DECODER_LAYERS = [0, 2, 5]
 OTHER_SHARE = 0.2  # of all sentences: reviews, news, everyday sentences, a few questions
-QUESTION_SHARE = 0.07  # additional questions: only one in eighteen of the others is a question
-CALIBRATION_PAIRS = 150  # pairs of each kind of text
+QUESTION_SHARE = 0.07  # more questions: among the others they are one in eighteen
+SECOND_STAGE = {
+    "mixing": "attention",
+    "pair_share": 0.25,  # of the minibatches: the paper's objective
+    "text_share": 0.35,  # plain sentences; the others are middles
+    "pairs": 16,
+    "learning_rate": 2.5e-4,
+    "warmup": 30,
+    "decay": 0.5,
+    "mask_probability": 0.05,
+    "ends": 0.25,
+    "precision": "bf16",
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", type=Path, required=True)
+    parser.add_argument("--lm", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--steps", type=int, help="updates, in place of the preset's")
+    parser.add_argument("--steps", type=int, default=20_000, help="updates of each stage (default 20,000)")
+    parser.add_argument("--pairs", type=int, default=100_000, help="pairs to make middles of (default 100,000)")
     parser.add_argument("--output", type=Path, default=EMBEDDED)
     arguments = parser.parse_args()
     try:
-        make(arguments.base, arguments.data / "corpus", arguments.work, arguments.steps, arguments.output)
+        make(arguments)
     except LindaError as error:
         sys.exit(f"{parser.prog}: {error}")
 
 
-def make(marian: Path, corpus: Path, work: Path, steps: int | None, output: Path) -> None:
+def make(arguments: argparse.Namespace) -> None:
+    corpus, work, steps = arguments.data / "corpus", arguments.work, arguments.steps
     wiki, other, held_out = (corpus / name for name in ("wiki.txt.xz", "other.txt.gz", "heldout.txt.xz"))
     work.mkdir(parents=True, exist_ok=True)
     base = work / "base"
     if not base.is_dir():
-        cut_base(marian, [wiki, other], base, pieces=PIECES, decoder_layers=DECODER_LAYERS)
+        cut_base(arguments.base, [wiki, other], base, pieces=PIECES, decoder_layers=DECODER_LAYERS)
+    questions = work / "questions.txt"
+    select_domain(other, "question", questions)
 
-    trained = work / "model"
-    if not trained.is_dir():
-        resume = RunFolder(trained).last_step > 0
-        questions = work / "questions.txt"
-        select_domain(other, "question", questions)
-        sources = (str(wiki), f"{other}={OTHER_SHARE}", f"{questions}={QUESTION_SHARE}")
-        settings = replace(PRESETS["small"], corpus=sources, base=str(base), validation=str(held_out))
-        settings = replace(settings, steps=steps or settings.steps)
-        train(resumed_settings(trained, steps) if resume else settings, trained, resume=resume)
+    sources = (str(wiki), f"{other}={OTHER_SHARE}", f"{questions}={QUESTION_SHARE}")
+    settings = replace(PRESETS["small"], corpus=sources, base=str(base), validation=str(held_out), steps=steps)
+    first = train_stage(settings, work / "first-stage")
 
-    ship(trained, [held_out, other], output)
+    table = work / "trigrams.safetensors"
+    if not table.is_file():
+        sentences = (sentence for path in (wiki, other) for sentence in read_sentences(str(path)))
+        TrigramModel.build(sentences, progress=True).save(table)
+    plan = MiddlesPlan((Source(str(wiki), 0.5), Source(str(other), 0.5)), seed=1)
+    shards = range(-(-arguments.pairs // SHARD_PAIRS))
+    middles = work / "middles"
+    write_shards(middles, plan, TrigramModel.load(table), SeamRanker.load(arguments.lm), shards, progress=True)
+
+    settings = replace(settings, base=str(first), middles=(str(middles),), **SECOND_STAGE)
+    second = train_stage(settings, work / "second-stage")
+    LindaModel.from_pretrained(second).save_pretrained(arguments.output, bits=8)
+
+
+def train_stage(settings: TrainingSettings, output: Path) -> Path:
+    """Train a model, or continue; return its folder."""
+    if not output.is_dir():
+        resume = RunFolder(output).last_step > 0
+        train(
+            resumed_settings(output, settings.steps) if resume else settings, output, resume=resume, calibration=False
+        )
+    return output
 
 
 def select_domain(corpus: Path, domain: str, output: Path) -> None:
@@ -74,17 +110,6 @@ def select_domain(corpus: Path, domain: str, output: Path) -> None:
         raise LindaError(f"{corpus} has no line of the domain {domain!r}")
     with atomic_writer(output) as file:
         file.writelines(chosen)
-
-
-def ship(trained: Path, held_out: list[Path], output: Path) -> None:
-    """Store the weights in 8 bits and calibrate the stored model, because rounding shifts the ratios slightly."""
-    LindaModel.from_pretrained(trained).save_pretrained(output, bits=8)
-    pairs = [
-        pair
-        for path in held_out
-        for pair in draw_pairs(islice(read_sentences(str(path)), 2 * CALIBRATION_PAIRS), CALIBRATION_PAIRS)
-    ]
-    calibrate(Interpolator.from_pretrained(output), output, pairs, progress=True)
 
 
 if __name__ == "__main__":

@@ -271,6 +271,13 @@ def settings(folder: Path, tiny_base_folder: Path) -> TrainingSettings:
     )
 
 
+@pytest.fixture
+def by_attention(tiny_base_folder: Path) -> LindaModel:
+    model = LindaModel.from_seq2seq(tiny_base_folder)
+    model.mix_by_attention()
+    return model
+
+
 class _OneProcess:
     process_index, num_processes = 0, 1
 
@@ -279,13 +286,13 @@ class _OneProcess:
     ("pair_share", "text_share"), [(0.0, 0.0), (0.2, 0.0), (0.29, 0.3), (0.1, 0.6), (0.5, 0.5), (0.0, 1.0)]
 )
 def test_minibatches_of_all_kinds_are_spread_evenly(
-    settings: TrainingSettings, corpus: str, tiny_model: LindaModel, pair_share: float, text_share: float
+    settings: TrainingSettings, corpus: str, by_attention: LindaModel, pair_share: float, text_share: float
 ) -> None:
     settings = dataclasses.replace(settings, pair_share=pair_share, text_share=text_share, corpus=(corpus,))
     data = _Data(Corpus.parse([corpus]), [], shard_files(settings.middles), [])
 
     def kinds(first_step: int, count: int) -> list[type]:
-        stream = _minibatches(tiny_model, data, settings, first_step, _OneProcess())
+        stream = _minibatches(by_attention, data, settings, first_step, _OneProcess())
         return [type(next(stream)) for _ in range(count)]
 
     whole = kinds(0, 60)
@@ -295,21 +302,34 @@ def test_minibatches_of_all_kinds_are_spread_evenly(
     assert kinds(23, 37) == whole[23:]
 
 
-def test_texts_are_the_sentences_of_the_corpus(settings: TrainingSettings, corpus: str, tiny_model: LindaModel) -> None:
+def test_without_middles_a_model_by_attention_still_reads_plain_texts(
+    settings: TrainingSettings, corpus: str, by_attention: LindaModel, tiny_model: LindaModel
+) -> None:
+    settings = dataclasses.replace(settings, middles=(), text_share=0.25, corpus=(corpus,))
+    data = _Data(Corpus.parse([corpus]), [], [], [])
+    for model, texts in ((by_attention, 5), (tiny_model, 0)):
+        stream = _minibatches(model, data, settings, 0, _OneProcess())
+        kinds = [type(next(stream)) for _ in range(20)]
+        assert (kinds.count(TextBatch), kinds.count(PairBatch)) == (texts, 20 - texts)
+
+
+def test_texts_are_the_sentences_of_the_corpus(
+    settings: TrainingSettings, corpus: str, by_attention: LindaModel
+) -> None:
     settings = dataclasses.replace(settings, pair_share=0.0, text_share=1.0, mask_probability=1.0, corpus=(corpus,))
     data = _Data(Corpus.parse([corpus]), [], shard_files(settings.middles), [])
-    stream = _minibatches(tiny_model, data, settings, 0, _OneProcess())
-    read = [text for _ in range(6) for text in tiny_model.detokenize(next(stream).texts.clamp_min(0).tolist())]
+    stream = _minibatches(by_attention, data, settings, 0, _OneProcess())
+    read = [text for _ in range(6) for text in by_attention.detokenize(next(stream).texts.clamp_min(0).tolist())]
     assert len(read) == 6 * 2 * settings.pairs
     assert {*read} <= {*Path(corpus).read_text().splitlines()}
 
 
 def test_pairs_and_middles_go_on_where_they_were(
-    settings: TrainingSettings, corpus: str, tiny_model: LindaModel
+    settings: TrainingSettings, corpus: str, by_attention: LindaModel
 ) -> None:
     settings = dataclasses.replace(settings, pair_share=0.4, corpus=(corpus,))
     data = _Data(Corpus.parse([corpus]), [], shard_files(settings.middles), [])
-    whole, later = (_minibatches(tiny_model, data, settings, step, _OneProcess()) for step in (0, 9))
+    whole, later = (_minibatches(by_attention, data, settings, step, _OneProcess()) for step in (0, 9))
     for _ in range(9):
         next(whole)
     for _ in range(12):

@@ -35,7 +35,7 @@ _SETTINGS = {
         "window": _Setting(int, "Sentences to hold in memory and shuffle at a time.", 65536, 65536),
         "pair_share": _Setting(float, "With --middles: share of minibatches from CORPUS.", 0.2, 0.2),
         "text_share": _Setting(
-            float, "With --middles: share of minibatches of sentences of CORPUS, decoded without a source.", 0.3, 0.3
+            float, "Attention mixing: share of minibatches of sentences of CORPUS, read without a source.", 0.3, 0.3
         ),
         "candidates": _Setting(
             int, "With --middles: crossovers per ratio to learn to choose from; 1 disables this.", 5, 5

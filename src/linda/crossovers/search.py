@@ -26,11 +26,11 @@ Seam = tuple[int, int, int]  # the text before it, that text's chunks before it,
 
 # How far a crossover may deviate from the requested ratio and length.
 SHARE_TOLERANCE = 0.1
-LENGTH_RANGE = (0.7, 1.4)
+LENGTH_RANGE = (0.78, 1.3)
 
 _SHARE_PENALTY, _LENGTH_PENALTY = 4.0, 1.5
 _UNBALANCED_PENALTY = 1.5  # for each bracket or quotation mark without its partner
-_SEAMS_PER_DIRECTION = 40  # candidates per direction for crossovers with two seams
+_SEAMS_PER_DIRECTION = 100  # candidates per direction for crossovers with two seams
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from linda.model.tokens import Tokens
 
 PATHS = 3  # sequences per row that must fit in a batch: a, b, and the tokens behind the seams
 _PER_TOKEN = 8.0  # weight of the mean log-likelihood against the penalties for ratio and length
-_READ_ON = 8  # crossovers per row that are scored again behind their seams
+_READ_ON = 16  # crossovers per row that are scored again behind their seams
 _BEHIND = 4  # tokens behind a seam that are scored again
 _DRAWN_FROM = 48  # crossovers to sample from
 

@@ -232,8 +232,10 @@ def _minibatches(
     """Yield pairs and texts of the corpus, and middles, by their shares; independent of the first step."""
     corpus, middles = data.corpus, data.middles
     rank, ranks = accelerator.process_index, accelerator.num_processes
-    pair_share = 0.0 if corpus is None else settings.pair_share if middles else 1.0
-    corpus_share = pair_share + (settings.text_share if middles and corpus is not None else 0.0)
+    # Without middles, too: a model that mixes by attention scores crossovers as a language model of its corpus.
+    text_share = settings.text_share if corpus is not None and model.attention_mixing is not None else 0.0
+    pair_share = 0.0 if corpus is None else settings.pair_share if middles else 1 - text_share
+    corpus_share = pair_share + text_share
 
     from_corpus = _spread(corpus_share, first_step)
     pairs: Iterator[PairBatch] = iter(())

@@ -56,7 +56,7 @@ class TrainingSettings:
     middles: tuple[str, ...] = ()  # folders of middles to train on, in addition to or instead of a corpus
     pair_share: float = 0.2  # with middles: share of minibatches of corpus pairs, the paper's objective
     ends: float = 0.4  # share of pairs of middles that also get a copy of one text as a target
-    text_share: float = 0.3  # with middles: share of minibatches of sentences, which the decoder reads without a source
+    text_share: float = 0.3  # attention mixing: share of minibatches of sentences that are read without a source
     candidates: int = 5  # with middles: crossovers per ratio that the decoder learns to choose from; 1: no choice
     # The next eight are part of the model's configuration.
     mixing: str = LindaConfig.mixing
