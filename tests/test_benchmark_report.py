@@ -183,7 +183,7 @@ def test_the_papers_linda_stands_beside_the_method_of_its_policy(tmp_path: Path)
 def test_the_budget_of_an_earlier_version() -> None:
     old = [cell("vanilla", 0, 60.0, settings={"on": "test", "match": word}) for word in ("steps", "epochs")]
     assert [collect([one]).cells[0]["settings"]["budget"] for one in old] == ["updates", "epochs"]
-    with pytest.raises(LindaError, match="sst2 has cells with budget updates, and others with epochs"):
+    with pytest.raises(LindaError, match="sst2 has cells with budget updates, but others with epochs"):
         collect(old)
 
 

@@ -203,7 +203,7 @@ def test_data_that_are_missing_are_named_before_anything_is_computed(tmp_path: P
         [*command, "--work", str(tmp_path / "work")], capture_output=True, text=True, timeout=300, check=False
     )
     assert result.returncode == 2
-    assert f"there is no folder '{tmp_path / 'nowhere'}' with tasks" in result.stderr
+    assert f"there is no folder '{tmp_path / 'nowhere'}'; give a folder of tasks" in result.stderr
     assert "docs/reference/bench.md, Tasks" in result.stderr
     assert not (tmp_path / "work").exists()
 
