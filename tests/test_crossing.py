@@ -110,7 +110,7 @@ def searched(model: LindaModel, pair: CrossedPair, mixture: Mixture):
 
 
 class TestScores:
-    @pytest.mark.parametrize("alpha", [0.3, 0.5, 0.75])
+    @pytest.mark.parametrize("alpha", [0.3, 0.5, 0.7])
     @pytest.mark.parametrize(("a", "b"), PAIRS)
     def test_one_seam_is_scored_as_by_brute_force(self, model: LindaModel, a: str, b: str, alpha: float) -> None:
         """One text before the seam, one step out of it at the seam, then the other text in its own context."""
@@ -130,7 +130,7 @@ class TestScores:
             expected += sum(along[y][skipped + place, token].item() for place, token in enumerate(after) if place)
             assert crossover.score == pytest.approx(score_of(pair, crossover, alpha, expected), abs=1e-3)
 
-    @pytest.mark.parametrize("alpha", [0.3, 0.5, 0.75])
+    @pytest.mark.parametrize("alpha", [0.3, 0.5, 0.7])
     def test_read_to_the_end_one_seam_is_scored_by_its_log_likelihood(
         self, model: LindaModel, alpha: float, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -149,6 +149,19 @@ class TestScores:
                     likelihood = model.log_likelihood(mixture.states, mixture.mask, targets)
                 expected = score_of(pair, crossover, alpha, likelihood.item())
                 assert crossover.score == pytest.approx(expected, abs=1e-3)
+
+    def test_a_text_is_scored_by_its_mean_log_probability(self, model: LindaModel, exact: Interpolator) -> None:
+        texts = [text for pair in PAIRS for text in pair]
+        nothing = no_texts(model)
+        for text, score in zip([*texts, "the cat " * 90], exact.scores([*texts, "the cat " * 90]), strict=True):
+            targets = torch.tensor([Tokens.of(model).ids(text)])
+            if targets.shape[1] > WINDOW:
+                assert score is None
+                continue
+            with torch.no_grad():
+                expected = model.log_likelihood(nothing.states, nothing.mask, targets).item() / targets.shape[1]
+            assert score == pytest.approx(expected, abs=1e-4)
+        assert exact.scores(texts[2:3]) == exact.scores(texts)[2:3]
 
     def test_a_crossover_has_the_tokens_of_its_text(self, model: LindaModel) -> None:
         """If the tokenizer does not merge tokens across a seam."""

@@ -39,9 +39,9 @@ def test_the_ends_are_the_texts_themselves(linda: Interpolator) -> None:
 
 def test_the_path_leads_from_one_to_the_other(linda: Interpolator) -> None:
     shares = [sum(map(share_of_first, linda.mix(A, B, alpha=alpha), A, B)) / len(PAIRS) for alpha in (0.1, 0.5, 0.9)]
-    assert shares[0] < 0.35
-    assert 0.2 < shares[1] < 0.8
-    assert shares[2] > 0.65
+    assert shares[0] < 0.25
+    assert 0.4 < shares[1] < 0.6
+    assert shares[2] > 0.75
 
 
 def test_between_the_ends_it_writes_neither_text_and_words_of_both(linda: Interpolator) -> None:
@@ -52,7 +52,8 @@ def test_between_the_ends_it_writes_neither_text_and_words_of_both(linda: Interp
         and bool(set(words(text)) & (set(words(b)) - set(words(a))))
         for text, (a, b) in zip(texts, PAIRS, strict=True)
     ]
-    assert sum(from_both) >= 2
+    assert all(from_both)
+    assert all({*words(text)} <= {*words(a), *words(b)} for text, (a, b) in zip(texts, PAIRS, strict=True))
 
 
 def test_a_text_does_not_depend_on_the_rows_beside_it(linda: Interpolator) -> None:
@@ -68,8 +69,17 @@ def test_a_text_does_not_depend_on_the_rows_beside_it(linda: Interpolator) -> No
     assert linda.mix(a, b, alpha) == linda.mix(a, b, alpha, batch_tokens=1)
 
 
-def test_its_ratio_is_calibrated(linda: Interpolator) -> None:
-    assert linda.config.calibration != RAW
+def test_its_ratio_needs_no_calibration(linda: Interpolator) -> None:
+    assert linda.config.calibration == RAW
+    for alpha in (0.3, 0.5, 0.7):
+        assert sum(map(share_of_first, linda.mix(A, B, alpha), A, B)) / len(PAIRS) == pytest.approx(alpha, abs=0.1)
+
+
+def test_real_sentences_read_better_than_shuffled_ones(linda: Interpolator) -> None:
+    for real, shuffled in zip(
+        linda.scores(A + B), linda.scores([" ".join(x.split()[::-1]) for x in A + B]), strict=True
+    ):
+        assert real > shuffled
 
 
 @pytest.mark.parametrize(

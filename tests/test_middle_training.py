@@ -235,7 +235,7 @@ def test_validation_is_the_log_likelihood_of_all_middles(tiny_base_folder: Path,
     model.train()
     figure = validate_middles(model, pairs, tokenize)
     assert model.training
-    monkeypatch.setattr("linda.training.validation._BATCH", 3)
+    monkeypatch.setattr("linda.training.validation._PAIRS_OF_MIDDLES", 3)
     assert validate_middles(model, pairs, tokenize) == pytest.approx(figure, rel=1e-5)
     one = [validate_middles(model, [pair], tokenize) for pair in pairs]
     for name, value in figure.items():

@@ -211,6 +211,27 @@ class Interpolator:
         jobs = (job for row in rows for job in self._jobs(*row, raw=raw, copies=copies))
         return self._stream(jobs, settings, batch_tokens, on_progress or (lambda count: None), encoded)
 
+    @torch.inference_mode()
+    def scores(self, texts: Sequence[str]) -> list[float | None]:
+        """Return how well texts read to the decoder: the mean log-probability of their tokens, without a source text.
+
+        This is what crossovers are chosen by, so only a model that mixes by attention has it. Texts longer than the
+        model's window have None.
+        """
+        assert self.attention_mixing is not None
+        ids = [self.tokens.ids(text) for text in texts]
+        places = [i for i, row in enumerate(ids) if len(row) <= self.config.window]
+        found: list[float | None] = [None] * len(texts)
+        for group in batches([len(ids[i]) for i in places], self.engine.batch_tokens):
+            rows = [ids[places[i]] for i in group]
+            wanted = [sorted({*row}) for row in rows]
+            nothing = self.attention_mixing.without_texts(len(rows))
+            reading = self.engine.read(nothing.states, nothing.mask, [[row[:-1]] for row in rows], wanted)
+            for i, row, columns, [log_p] in zip(group, rows, wanted, reading.log_p, strict=True):
+                of_tokens = log_p[range(len(row)), [columns.index(token) for token in row]]
+                found[places[i]] = float(of_tokens.double().mean())
+        return found
+
     def encoded_texts(self, **options: Any) -> EncodedTexts:
         """An empty memory of encoded texts."""
         return EncodedTexts(self.engine, self.config.base["pad_token_id"], **options)

@@ -38,7 +38,7 @@ from linda.training.stopping import any_process, stop_requests
 from linda.training.validation import validate, validate_middles
 
 _VALIDATION_SENTENCES = 256  # half of them first texts, half second texts
-_VALIDATION_MIDDLES = 128  # pairs
+_VALIDATION_MIDDLES = 64  # pairs
 
 
 def train(

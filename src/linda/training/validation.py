@@ -15,6 +15,7 @@ from linda.training.middle_batches import MiddlePair, middle_batch
 
 RATIOS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _BATCH = 32
+_PAIRS_OF_MIDDLES = 4  # in a batch: each has some two dozen candidates, scored under the whole vocabulary
 
 
 def validate(model: LindaModel, sentences: list[str]) -> dict[str, Any]:
@@ -62,8 +63,8 @@ def validate_middles(model: LindaModel, pairs: list[MiddlePair], tokenize: Token
     rows = sum(len(pair.rows) for pair in pairs)
     by_length = sorted(pairs, key=lambda pair: len(pair.a) + len(pair.b))
     with torch.inference_mode():
-        for start in range(0, len(pairs), _BATCH):
-            batch = middle_batch(by_length[start : start + _BATCH], tokenize, model.tokenizer.pad_token_id)
+        for start in range(0, len(pairs), _PAIRS_OF_MIDDLES):
+            batch = middle_batch(by_length[start : start + _PAIRS_OF_MIDDLES], tokenize, model.tokenizer.pad_token_id)
             output = model(**batch.to(model.device))
             share = (int(batch.row.max()) + 1) / rows
             loss += output.reconstruction.item() * share

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 from linda.engines.decoding import Decoding, Hypothesis
@@ -15,6 +16,8 @@ from linda.web.batcher import Batcher, Candidates, Row, Settings
 # Encoded texts that later requests find again: the same text often comes with other partners and ratios. 32 MB at 512
 # numbers a state.
 _REMEMBERED_TOKENS = 2**14
+
+_SCORED_AT_ONCE = 32  # rows
 
 SCORE_IS = "mean log-probability of the text's tokens under the decoder"
 
@@ -49,8 +52,16 @@ class ScoredInterpolator:
     ) -> Iterator[Candidates]:
         """Yield the texts of each row with their scores, in order.
 
-        Scores are looked up by the seed and the text of a row. Beam search ignores seeds, so each row has its own.
+        Crossovers, and the texts themselves at the ends, are read once more to score them. The scores of decoded texts
+        are looked up by the seed and the text of a row. Beam search ignores seeds, so each row has its own.
         """
+        if self.plain.attention_mixing is not None and not (settings["raw"] or settings["copies"]):
+            stream = self.plain.mix_stream(rows, on_progress=on_progress, encoded=self._encoded, **settings)
+            while group := list(islice(stream, _SCORED_AT_ONCE)):
+                scores = iter(self.plain.scores([text for texts in group for text in texts]))
+                for texts in group:
+                    yield [(text, _finite(next(scores))) for text in texts]
+            return
         self._scores.clear()
         if not settings["sample"]:
             rows = [(a, b, alpha, number) for number, (a, b, alpha, _) in enumerate(rows)]
@@ -75,8 +86,7 @@ class _ScoreKeeper:
 
     def find(self, seed: int, text: str) -> float | None:
         """Return the score; None for texts of several parts, ambiguous texts and scores that are not finite."""
-        score = self._scores.get((seed, text))
-        return score if score is not None and math.isfinite(score) else None
+        return _finite(self._scores.get((seed, text)))
 
     def decode(
         self, states: Any, mask: Any, decoding: Decoding, seeds: Sequence[int], *more: Any, **named: Any
@@ -89,6 +99,10 @@ class _ScoreKeeper:
                 if known != hypothesis.score:
                     self._scores[seed, text] = None
         return found
+
+
+def _finite(score: float | None) -> float | None:
+    return score if score is not None and math.isfinite(score) else None
 
 
 def checked_settings(*, raw: bool = False, copies: bool | None = None, **decoding: Any) -> Settings:
