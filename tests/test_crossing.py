@@ -11,6 +11,7 @@ from linda.crossovers.search import SHARE_TOLERANCE
 from linda.engines import NAMES
 from linda.engines.decoding import Decoding, generate
 from linda.engines.torch_engine import TorchEngine
+from linda.errors import LindaError
 from linda.interpolation import Interpolator
 from linda.interpolation.crossing import CrossedPair, _read_on, cross
 from linda.measures.word_overlap import words
@@ -162,6 +163,10 @@ class TestScores:
                 expected = model.log_likelihood(nothing.states, nothing.mask, targets).item() / targets.shape[1]
             assert score == pytest.approx(expected, abs=1e-4)
         assert exact.scores(texts[2:3]) == exact.scores(texts)[2:3]
+
+    def test_a_model_that_mixes_states_cannot_score_texts(self, tiny_model: LindaModel) -> None:
+        with pytest.raises(LindaError, match="mixes states and cannot score texts"):
+            Interpolator.of(tiny_model, "torch").scores(["the cat sat"])
 
     def test_a_crossover_has_the_tokens_of_its_text(self, model: LindaModel) -> None:
         """If the tokenizer does not merge tokens across a seam."""

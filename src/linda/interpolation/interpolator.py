@@ -22,7 +22,7 @@ from linda import engines
 from linda.config import LindaConfig
 from linda.engines import Engine
 from linda.engines.decoding import Decoding
-from linda.errors import checked_ratio, checked_text
+from linda.errors import LindaError, checked_ratio, checked_text
 from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, kind_of, without_broken
 from linda.interpolation.calibration import calibrated
 from linda.interpolation.crossing import PATHS, CrossedPair, cross
@@ -218,7 +218,8 @@ class Interpolator:
         This is what crossovers are chosen by, so only a model that mixes by attention has it. Texts longer than the
         model's window have None.
         """
-        assert self.attention_mixing is not None
+        if self.attention_mixing is None:
+            raise LindaError("this model mixes states and cannot score texts; train one with `--mixing attention`")
         ids = [self.tokens.ids(text) for text in texts]
         places = [i for i, row in enumerate(ids) if len(row) <= self.config.window]
         found: list[float | None] = [None] * len(texts)
