@@ -286,6 +286,26 @@ class TestMix:
                 assert counts[0] / sum(counts) == pytest.approx(alpha, abs=SHARE_TOLERANCE + 1e-9)
                 assert {*text.split()} <= {*a.split(), *b.split()}
 
+    @pytest.mark.parametrize("alpha", [0.1, 0.9])
+    def test_near_an_end_crossovers_on_its_inner_side_are_not_preferred(
+        self, linda: Interpolator, alpha: float
+    ) -> None:
+        """The share can differ by at most 0.06 if there are such crossovers, though 0.1 is allowed elsewhere."""
+        a, b = " ".join(f"one{i}" for i in range(20)), " ".join(f"two{i}" for i in range(20))
+        for text in linda.mix(a, b, alpha, n=4):
+            assert text.count("one") / len(text.split()) == pytest.approx(alpha, abs=0.06 + 1e-9)
+
+    def test_texts_too_short_for_a_crossover_near_an_end_give_the_end(self, linda: Interpolator) -> None:
+        a, b = "the old red cat sat", "the small red dog sat"  # the shares of crossovers are 1/3, 1/2 and 2/3
+        assert linda.mix(a, b, 0.1) == b
+        assert linda.mix(a, b, 0.9) == a
+
+    def test_texts_too_short_for_the_ratio_give_a_crossover_farther_from_it(self, linda: Interpolator) -> None:
+        a, b = "cat river old", "dog woman city"  # the shares of crossovers are 1/3, 1/2 and 2/3
+        text = linda.mix(a, b, 0.18)
+        assert {*text.split()} <= {*a.split(), *b.split()}
+        assert text not in (a, b)
+
     def test_the_text_is_the_best_after_reading_on(self, exact: Interpolator, model: LindaModel) -> None:
         a, b = PAIRS[0]
         pair, mixture = crossed(model, a, b), no_texts(model)

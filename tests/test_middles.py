@@ -114,14 +114,20 @@ class BruteForce:
         if len(set(trigrams)) < len(trigrams) or any(x[-1] == y[0] for x, y in itertools.pairwise(chunks)):
             return None
         text = " ".join(run)
-        score = -4 * abs(share - alpha) - 1.5 * abs(math.log(length)) - 1.5 * abs(text.count("(") - text.count(")"))
+        is_farther = abs(share - alpha) > 0.6 * min(alpha, 1 - alpha) + 1e-9
+        score = (
+            -4 * abs(share - alpha)
+            - 100 * is_farther
+            - 1.5 * abs(math.log(length))
+            - 1.5 * abs(text.count("(") - text.count(")"))
+        )
         for (t, _, stop), (s, start, _) in itertools.pairwise(runs):
             before, at_home = (list(itertools.chain(*tokens[x][:y])) for x, y in ((t, stop), (s, start)))
             score += self.seam(before, at_home, list(itertools.chain(*tokens[s][start:])))
         return score - 2.5 * (len(runs) - 2)
 
 
-@pytest.mark.parametrize("alpha", [0.3, 0.5, 0.75])
+@pytest.mark.parametrize("alpha", [0.12, 0.3, 0.5, 0.75])
 @pytest.mark.parametrize(("first", "second"), [(0, 1), (2, 5), (4, 3), (6, 7)])
 def test_the_search_finds_what_brute_force_finds(trigrams, monkeypatch, first, second, alpha):
     monkeypatch.setattr("linda.crossovers.search._SEAMS_PER_DIRECTION", 10**6)

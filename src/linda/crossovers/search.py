@@ -26,9 +26,14 @@ Seam = tuple[int, int, int]  # the text before it, that text's chunks before it,
 
 # How far a crossover may deviate from the requested ratio and length.
 SHARE_TOLERANCE = 0.1
+WIDE_SHARE_TOLERANCE = 0.2  # for texts so short that no crossover is nearer
 LENGTH_RANGE = (0.75, 1.334)  # a third more than wanted is possible with three words
 
 _SHARE_PENALTY, _LENGTH_PENALTY = 4.0, 1.5
+# Near an end, most crossovers within the tolerance lie on its inner side, so that the mean share would be too far inside.
+# Crossovers farther from the ratio than this part of its distance to the end are used only if there are no others.
+_NEAR_AN_END = 0.6
+_FARTHER_PENALTY = 100.0
 _UNBALANCED_PENALTY = 1.5  # for each bracket or quotation mark without its partner
 _SEAMS_PER_DIRECTION = 100  # candidates per direction for crossovers with two seams
 
@@ -98,12 +103,13 @@ class CrossoverSearch:
         self._scores = scores
         self._seams = tuple(_inner(matrix) for matrix in scores.seams)
 
-    def best(self, alpha: float, count: int = 12) -> list[Crossover]:
+    def best(self, alpha: float, count: int = 12, tolerance: float = SHARE_TOLERANCE) -> list[Crossover]:
         """Return the best crossovers for a ratio, best first; fewer than `count` if the texts are short or similar.
 
         Args:
             alpha: the share of a.
             count: maximum number of crossovers.
+            tolerance: maximum distance of a crossover's share from alpha.
 
         Returns:
             Crossovers with different texts, each with content words of both and no repeated run of three chunks.
@@ -112,7 +118,7 @@ class CrossoverSearch:
             crossover
             for first in (0, 1)
             for search in (self._with_one_seam, self._with_two_seams)
-            for crossover in search(first, alpha, count)
+            for crossover in search(first, alpha, tolerance, count)
         ]
         found.sort(key=lambda crossover: -crossover.score)
         # If both texts have the same word at a seam, several crossovers give the same text.
@@ -121,12 +127,12 @@ class CrossoverSearch:
             by_text.setdefault(tuple(chunk for part in self._parts(crossover) for chunk in part), crossover)
         return [crossover for crossover in by_text.values() if not self._repeats(crossover)][:count]
 
-    def _with_one_seam(self, first: int, alpha: float, count: int) -> list[Crossover]:
+    def _with_one_seam(self, first: int, alpha: float, tolerance: float, count: int) -> list[Crossover]:
         """x[:i] + y[j:]."""
         n, m = len(self._texts[first]), len(self._texts[1 - first])
         i, j = np.ogrid[: n + 1, : m + 1]
         totals = self._totals((first, 0, i), (1 - first, j, m))
-        score = self._scored(totals, self._seams[first], alpha)
+        score = self._scored(totals, self._seams[first], alpha, tolerance)
         return [
             Crossover(
                 ((first, 0, row), (1 - first, column, m)),
@@ -136,7 +142,7 @@ class CrossoverSearch:
             for row, column in _largest(score, count)
         ]
 
-    def _with_two_seams(self, first: int, alpha: float, count: int) -> list[Crossover]:
+    def _with_two_seams(self, first: int, alpha: float, tolerance: float, count: int) -> list[Crossover]:
         """x[:i] + y[j:k] + x[l:] with at least two chunks of y, and l ≥ i."""
         n = len(self._texts[first])
         there, back = (
@@ -149,7 +155,7 @@ class CrossoverSearch:
         k, end = back[None, :, 0], back[None, :, 1]  # (1, q)
         totals = self._totals((first, 0, i), (1 - first, j, k), (first, end, n))
         seams = self._seams[first][i, j] + self._seams[1 - first][k, end] + self._scores.second_seam
-        score = self._scored(totals, np.where((k >= j + 2) & (end >= i), seams, -np.inf), alpha)
+        score = self._scored(totals, np.where((k >= j + 2) & (end >= i), seams, -np.inf), alpha, tolerance)
         return [
             Crossover(
                 (
@@ -186,15 +192,17 @@ class CrossoverSearch:
             unbalanced=np.maximum(0, brackets - brackets_allowed) + np.maximum(0, quotes - quotes_allowed),
         )
 
-    def _scored(self, totals: _Totals, seams: FloatArray, alpha: float) -> FloatArray:
+    def _scored(self, totals: _Totals, seams: FloatArray, alpha: float, tolerance: float) -> FloatArray:
         """Return the scores, −∞ where the ratio or the length deviates too much."""
         lengths = self._scores.lengths
         wanted = alpha * lengths[0][-1] + (1 - alpha) * lengths[1][-1]  # L̃ of Eq. 3, not rounded
         distance = np.abs(totals.share - alpha)
         length = np.maximum(totals.length, 1) / max(wanted, 1)
-        fits = (distance <= SHARE_TOLERANCE + 1e-9) & (length >= LENGTH_RANGE[0]) & (length <= LENGTH_RANGE[1])
+        is_farther = distance > _NEAR_AN_END * min(alpha, 1 - alpha) + 1e-9
+        fits = (distance <= tolerance + 1e-9) & (length >= LENGTH_RANGE[0]) & (length <= LENGTH_RANGE[1])
         penalty = (
             _SHARE_PENALTY * distance
+            + _FARTHER_PENALTY * is_farther
             + _LENGTH_PENALTY * np.abs(np.log(length))
             + _UNBALANCED_PENALTY * totals.unbalanced
         )

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from linda.crossovers import Crossover, CrossoverSearch, CutText, SeamScores
 from linda.crossovers.cuts import running_total
-from linda.crossovers.search import FloatArray, Seam
+from linda.crossovers.search import SHARE_TOLERANCE, WIDE_SHARE_TOLERANCE, FloatArray, Seam
 from linda.engines import Engine
 from linda.engines.decoding import Decoding
 from linda.engines.forced import Branch, Reading
@@ -56,6 +56,12 @@ class CrossedPair:
     def can_be_cut(self) -> bool:
         return all(len(text) > 1 for text in self.texts)
 
+    @property
+    def ends(self) -> list[str]:
+        """The text itself whose end of the path is as near to the ratio as a crossover has to be, if any."""
+        is_near = min(self.alpha, 1 - self.alpha) <= SHARE_TOLERANCE
+        return [self.texts[0 if self.alpha >= 0.5 else 1].text] if is_near else []
+
     def columns(self, tokens: Sequence[int]) -> list[int]:
         return [self._columns[token] for token in tokens]
 
@@ -84,6 +90,14 @@ class CrossedPair:
         there = behind[range(len(following)), following]
         at_home = along[other][range(start, start + len(following)), following]
         return float((there.double() - at_home.double()).sum())
+
+    def best(self, read_a: Tensor, read_b: Tensor, count: int) -> list[Crossover]:
+        """Return the best crossovers, see `search`; if none is near the ratio, and no end either, some farther away."""
+        search = self.search(read_a, read_b)
+        found = search.best(self.alpha, count)
+        if found or self.ends:
+            return found
+        return search.best(self.alpha, count, WIDE_SHARE_TOLERANCE)
 
     def search(self, read_a: Tensor, read_b: Tensor) -> CrossoverSearch:
         """Return the crossover search, given log p of the wanted tokens along a, (Tᵃ + 1, wanted), and along b."""
@@ -129,7 +143,8 @@ def cross(engine: Engine, mixture: Mixture, pairs: Sequence[CrossedPair], decodi
             top-k and top-p).
 
     Returns:
-        At most `n` different texts per pair; none if the two texts are too short or too similar.
+        At most `n` different texts per pair. If the texts are too short or too similar for a crossover near the ratio:
+        the text whose end of the path is near it, or else none.
     """
     reading = engine.read(
         mixture.states, mixture.mask, [pair.sequences for pair in pairs], [pair.wanted for pair in pairs], mixture.prior
@@ -137,13 +152,13 @@ def cross(engine: Engine, mixture: Mixture, pairs: Sequence[CrossedPair], decodi
     if any(log_p.isnan().any() for row in reading.log_p for log_p in row):
         raise LindaError("the decoder's scores are not numbers: the weights are damaged; download the model again")
     count = _DRAWN_FROM if decoding.sample else max(decoding.n, _READ_ON)
-    found = [pair.search(*read).best(pair.alpha, count) for pair, read in zip(pairs, reading.log_p, strict=True)]
+    found = [pair.best(*read, count) for pair, read in zip(pairs, reading.log_p, strict=True)]
     if decoding.sample:
         found = [_drawn(crossovers, pair.seed, decoding) for crossovers, pair in zip(found, pairs, strict=True)]
     else:
         found = _read_on(reading, pairs, found)
     return [
-        [crossover.text(*pair.texts) for crossover in crossovers[: decoding.n]]
+        [crossover.text(*pair.texts) for crossover in crossovers[: decoding.n]] or pair.ends
         for crossovers, pair in zip(found, pairs, strict=True)
     ]
 
