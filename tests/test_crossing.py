@@ -287,9 +287,7 @@ class TestMix:
                 assert {*text.split()} <= {*a.split(), *b.split()}
 
     @pytest.mark.parametrize("alpha", [0.1, 0.9])
-    def test_near_an_end_crossovers_on_its_inner_side_are_not_preferred(
-        self, linda: Interpolator, alpha: float
-    ) -> None:
+    def test_near_an_end_the_inner_side_is_not_preferred(self, linda: Interpolator, alpha: float) -> None:
         """The share can differ by at most 0.06 if there are such crossovers, though 0.1 is allowed elsewhere."""
         a, b = " ".join(f"one{i}" for i in range(20)), " ".join(f"two{i}" for i in range(20))
         for text in linda.mix(a, b, alpha, n=4):

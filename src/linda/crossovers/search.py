@@ -30,7 +30,7 @@ WIDE_SHARE_TOLERANCE = 0.2  # for texts so short that no crossover is nearer
 LENGTH_RANGE = (0.75, 1.334)  # a third more than wanted is possible with three words
 
 _SHARE_PENALTY, _LENGTH_PENALTY = 4.0, 1.5
-# Near an end, most crossovers within the tolerance lie on its inner side, so that the mean share would be too far inside.
+# Near an end, most crossovers within the tolerance lie on its inner side, which would bias the mean share inwards.
 # Crossovers farther from the ratio than this part of its distance to the end are used only if there are no others.
 _NEAR_AN_END = 0.6
 _FARTHER_PENALTY = 100.0
