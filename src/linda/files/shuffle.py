@@ -6,7 +6,6 @@ random order of the whole table (Rao 1961, Sandelius 1962). A file that does not
 
 import tempfile
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -66,10 +65,10 @@ def _shuffled(
     with _Files(own, held.schema) as files:
         while len(held):
             chosen = random.integers(_FILES, size=len(held))
-            for number in range(_FILES):
+            for number in np.unique(chosen).tolist():
                 files.write(number, held.take(pa.array(np.flatnonzero(chosen == number))))
             held, _ = _hold(batches, most_bytes)
-    for number in range(_FILES):
+    for number in files.written():
         path = files.path(number)
         with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
             yield from _shuffled(iter(stream), (*seeds, number), folder, most_bytes)
@@ -90,23 +89,29 @@ def _hold(batches: Iterator[pa.RecordBatch], most_bytes: int) -> tuple[pa.Table,
 
 
 class _Files:
-    """The files that rows are divided among."""
+    """The files that rows are divided among. One that no row goes to is never opened."""
 
     def __init__(self, folder: Path, schema: pa.Schema) -> None:
         self._folder = folder
-        self._sinks = [pa.OSFile(str(self.path(number)), "wb") for number in range(_FILES)]
-        self._writers = [pa.ipc.new_stream(sink, schema) for sink in self._sinks]
+        self._schema = schema
+        self._opened: dict[int, tuple[pa.OSFile, pa.RecordBatchStreamWriter]] = {}
 
     def path(self, number: int) -> Path:
         return self._folder / f"{number:02}.arrow"
 
     def write(self, number: int, rows: pa.Table) -> None:
-        if len(rows):
-            self._writers[number].write_table(rows.combine_chunks())
+        if number not in self._opened:
+            sink = pa.OSFile(str(self.path(number)), "wb")
+            self._opened[number] = sink, pa.ipc.new_stream(sink, self._schema)
+        self._opened[number][1].write_table(rows.combine_chunks())
+
+    def written(self) -> list[int]:
+        return sorted(self._opened)
 
     def __enter__(self) -> "_Files":
         return self
 
     def __exit__(self, *error: object) -> None:
-        for opened in chain(self._writers, self._sinks):
-            opened.close()
+        for sink, writer in self._opened.values():
+            writer.close()
+            sink.close()
