@@ -69,9 +69,9 @@ def mixture_of(model: LindaModel, a: str, b: str, alpha: float) -> Mixture:
         )
 
 
-def no_texts(model: LindaModel) -> Mixture:
+def no_texts(model: LindaModel, rows: int = 1) -> Mixture:
     with torch.no_grad():
-        return model.attention_mixing.without_texts(1)
+        return model.attention_mixing.without_texts(rows)
 
 
 def read(model: LindaModel, mixture: Mixture, sequence: list[int]) -> torch.Tensor:
@@ -222,14 +222,13 @@ class TestTokensOfChunks:
 
 class TestSampling:
     def drawn(self, model: LindaModel, seed: int = 0, pair: tuple[str, str] = PAIRS[0], **settings) -> list[str]:
-        crossing = crossed(model, *pair, seed=seed)
-        [texts] = cross(
-            TorchEngine(model.seq2seq),
-            no_texts(model),
-            [crossing],
-            Decoding(sample=True, **settings),
-        )
+        [texts] = self.drawn_with(model, [seed], pair, **settings)
         return texts
+
+    def drawn_with(self, model: LindaModel, seeds, pair: tuple[str, str] = PAIRS[0], **settings) -> list[list[str]]:
+        crossings = [crossed(model, *pair, seed=seed) for seed in seeds]
+        mixture = no_texts(model, len(crossings))
+        return list(cross(TorchEngine(model.seq2seq), mixture, crossings, Decoding(sample=True, **settings)))
 
     def best(self, model: LindaModel, count: int) -> list[str]:
         """By their scores before the tokens behind the seams are scored."""
@@ -249,18 +248,18 @@ class TestSampling:
         assert self.drawn(model, n=4, temperature=0.001) == self.best(model, 4)
 
     def test_a_high_temperature_draws_more_varied_texts(self, model: LindaModel) -> None:
-        varied = [{self.drawn(model, seed, n=1, temperature=t)[0] for seed in range(40)} for t in (0.2, 100.0)]
+        varied = [{text for [text] in self.drawn_with(model, range(40), n=1, temperature=t)} for t in (0.2, 100.0)]
         assert len(varied[1]) > len(varied[0])
 
     def test_top_k(self, model: LindaModel) -> None:
-        drawn = {text for seed in range(20) for text in self.drawn(model, seed, n=3, top_k=3, temperature=100.0)}
+        drawn = {text for texts in self.drawn_with(model, range(20), n=3, top_k=3, temperature=100.0) for text in texts}
         assert drawn == {*self.best(model, 3)}
 
     def test_top_p(self, model: LindaModel) -> None:
         """At such a high temperature all are about equally likely: a quarter of 48 is 12."""
-        some = {text for seed in range(20) for text in self.drawn(model, seed, n=20, top_p=0.25, temperature=1000.0)}
+        drawn = self.drawn_with(model, range(20), n=20, top_p=0.25, temperature=1000.0)
         count = len(self.drawn(model, n=48, temperature=1000.0))
-        assert some == {*self.best(model, math.ceil(count / 4))}
+        assert {text for texts in drawn for text in texts} == {*self.best(model, math.ceil(count / 4))}
         assert self.drawn(model, n=9, top_p=1e-9) == self.best(model, 1)
 
     def test_draws_follow_the_scores(self, model: LindaModel) -> None:
@@ -268,7 +267,7 @@ class TestSampling:
         _, search = searched(model, pair, no_texts(model))
         first, second = search.best(0.5, 2)
         temperature = max(0.1, first.score - second.score)
-        drawn = [self.drawn(model, seed, n=1, top_k=2, temperature=temperature)[0] for seed in range(400)]
+        drawn = [text for [text] in self.drawn_with(model, range(400), n=1, top_k=2, temperature=temperature)]
         odds = math.exp((first.score - second.score) / temperature)
         share = drawn.count(first.text(*pair.texts)) / len(drawn)
         assert share == pytest.approx(odds / (1 + odds), abs=0.1)

@@ -38,7 +38,8 @@ def order(rows: int, seed: int, folder: Path | None = None, size: int = 50, **op
     return found
 
 
-@pytest.mark.parametrize(("rows", "most_bytes"), [(3000, 10**6), (3000, 2000), (1000, 50)])  # in memory, 1 step, several
+# In memory, in one step, in several.
+@pytest.mark.parametrize(("rows", "most_bytes"), [(3000, 10**6), (3000, 2000), (1000, 50)])
 def test_every_row_comes_once_in_the_order_of_the_seed(tmp_path: Path, rows: int, most_bytes: int) -> None:
     found = order(rows, 7, tmp_path, most_bytes=most_bytes)
     assert sorted(found) == list(range(rows))

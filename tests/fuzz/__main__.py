@@ -28,8 +28,8 @@ def main() -> int:
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fuzz-") as scratch:
         world = Path(scratch) / "world"
-        _make_world(world)
         _import_everything()
+        _make_world(world)
         children = []
         for job in range(given.jobs):
             child = os.fork()
@@ -56,7 +56,7 @@ def _end(work: Callable[[], object]) -> NoReturn:
 
 
 def _make_world(world: Path) -> None:
-    """In a separate process, because torch threads do not survive a fork."""
+    """In a separate process, because the threads of torch, once it computes, do not survive a fork."""
     child = os.fork()
     if child == 0:
         from fuzz.world import make_world
@@ -67,6 +67,16 @@ def _make_world(world: Path) -> None:
 
 
 def _import_everything() -> None:
+    """Also what commands import late: else every case that gets so far would import it again."""
+    import pandas  # noqa: F401
+    import pyarrow.compute
+    import pyarrow.pandas_compat  # noqa: F401
+    import scipy.stats  # noqa: F401
+    import sklearn.feature_extraction.text
+    import sklearn.linear_model
+    import sklearn.metrics
+    import sklearn.pipeline  # noqa: F401
+    import transformers.generation.candidate_generator  # noqa: F401
     from transformers import (  # noqa: F401
         AutoModelForCausalLM,
         AutoModelForMaskedLM,
@@ -82,10 +92,11 @@ def _import_everything() -> None:
 
     for name in _COMMANDS:
         main.get_command(None, name)  # type: ignore[arg-type]
-    import linda.augmentation
+    import linda.augmentation.file_pipeline
     import linda.benchmark.grid
     import linda.benchmark.reporting.report
     import linda.classifier
+    import linda.engines.int8_engine
     import linda.inspection
     import linda.training
     import linda.training.base  # noqa: F401
