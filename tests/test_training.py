@@ -32,19 +32,27 @@ SENTENCES = [
 ]
 
 
-@pytest.fixture
-def corpus(tmp_path: Path) -> str:
-    path = tmp_path / "corpus.txt"
+def write_corpus(folder: Path) -> str:
+    path = folder / "corpus.txt"
     path.write_text("".join(sentence + "\n" for sentence in SENTENCES))
     return str(path)
 
 
 @pytest.fixture
+def corpus(tmp_path: Path) -> str:
+    return write_corpus(tmp_path)
+
+
+@pytest.fixture
 def settings(corpus: str, tiny_base_folder: Path) -> TrainingSettings:
+    return small_settings(corpus, tiny_base_folder)
+
+
+def small_settings(corpus: str, base: Path) -> TrainingSettings:
     return TrainingSettings(
         corpus=(corpus,),
         hold_out=8,
-        base=str(tiny_base_folder),
+        base=str(base),
         steps=8,
         pairs=4,
         learning_rate=3e-3,
@@ -366,20 +374,6 @@ def test_ctrl_c_saves_and_says_how_to_go_on(settings: TrainingSettings, tmp_path
     assert "--resume" in errors
     last = max(_losses(folder))
     assert (folder.with_name("model.training") / f"step-{last:07d}" / "model" / "config.json").is_file()
-
-
-def test_two_processes_train_one_model(settings: TrainingSettings, tmp_path: Path) -> None:
-    """The same command under torchrun: pairs are divided, and the processes end with the same model."""
-    output = tmp_path / "model"
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = [*launcher, "-m", "linda", "train", *_options(settings, output)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert result.returncode == 0, result.stderr[-2000:]
-    assert sorted(_losses(output)) == list(range(1, settings.steps + 1))
-    alone = tmp_path / "alone"
-    train(settings, alone)
-    assert _losses(alone) != _losses(output)  # one process alone sees other pairs
-    LindaModel.from_pretrained(output)
 
 
 def _options(settings: TrainingSettings, output: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Training by `accelerate launch`: two processes, one of them killed, continue to the same losses."""
+"""Training by two processes: `torchrun`, and `accelerate launch` with a process that is killed."""
 
 import socket
 import subprocess
@@ -10,9 +10,32 @@ import pytest
 
 from linda.model import LindaModel
 from linda.training import TrainingSettings
-from test_training import _changed, _losses, _options, _wait_for, corpus, settings
+from test_training import _changed, _losses, _options, _wait_for, small_settings, train, write_corpus
 
-__all__ = ["corpus", "settings"]  # fixtures
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory, tiny_base_folder: Path) -> TrainingSettings:
+    corpus = write_corpus(tmp_path_factory.mktemp("corpus"))
+    return _changed(small_settings(corpus, tiny_base_folder), steps=12)
+
+
+@pytest.fixture(scope="module")
+def whole(settings: TrainingSettings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that two processes under torchrun trained, never stopped."""
+    output = tmp_path_factory.mktemp("whole") / "model"
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*launcher, "-m", "linda", "train", *_options(settings, output)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr[-2000:]
+    return output
+
+
+def test_two_processes_train_one_model(settings: TrainingSettings, whole: Path, tmp_path: Path) -> None:
+    """The same command under torchrun: pairs are divided, and the processes end with the same model."""
+    assert sorted(_losses(whole)) == list(range(1, settings.steps + 1))
+    train(settings, tmp_path / "alone")
+    assert _losses(tmp_path / "alone") != _losses(whole)  # one process alone sees other pairs
+    LindaModel.from_pretrained(whole)
 
 
 def launcher() -> list[str]:
@@ -35,11 +58,8 @@ def processes_of_training(run: "subprocess.Popen[str]") -> list[psutil.Process]:
     return [child for child in children if "train" in child.cmdline() and "RANK" in child.environ()]
 
 
-def test_a_killed_process_is_made_good_by_resuming(settings: TrainingSettings, tmp_path: Path) -> None:
-    whole, folder = tmp_path / "whole", tmp_path / "killed"
-    settings = _changed(settings, steps=12)
-    run = start("train", *_options(settings, whole))
-    assert run.wait(180) == 0, run.communicate()[1][-2000:]
+def test_a_killed_process_is_made_good_by_resuming(settings: TrainingSettings, whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "killed"
     run = start("train", *_options(settings, folder))
     _wait_for(folder.with_name("killed.training") / "step-0000003", run)
     ranks = {process.environ()["RANK"]: process for process in processes_of_training(run)}
