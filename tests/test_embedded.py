@@ -100,6 +100,7 @@ def test_it_answers_without_hub_and_base(tmp_path: Path) -> None:
     """A separate process, without a cache."""
     command = [sys.executable, "-m", "linda", "interpolate", *PAIRS[0], "--alpha", "1"]
     environment = {"HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    environment |= {"OMP_NUM_THREADS": "1"}  # other tests may run beside it
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode == 0, result.stderr
     assert result.stdout == PAIRS[0][0] + "\n"
