@@ -16,7 +16,8 @@ let watched = 0; // only the latest watcher shows anything
 
 export function startTable(serverInfo) {
   info = serverInfo;
-  byId("file").addEventListener("change", () => byId("file").files[0] && upload(byId("file").files[0].name, byId("file").files[0]));
+  const uploadChosen = () => byId("file").files[0] && upload(byId("file").files[0].name, byId("file").files[0]);
+  byId("file").addEventListener("change", uploadChosen);
   const zone = byId("dropzone");
   zone.addEventListener("dragover", (event) => { event.preventDefault(); zone.classList.add("over"); });
   zone.addEventListener("dragleave", () => zone.classList.remove("over"));
@@ -33,6 +34,7 @@ export function startTable(serverInfo) {
   byId("copy-augment").addEventListener("click", () => copy(byId("command").textContent));
   const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
   if (kept) { openTable(kept.table, kept.values); if (kept.job) watch(kept.job); }
+  else uploadChosen(); // before this script ran
 }
 
 const keep = (job) => sessionStorage.setItem(KEPT, JSON.stringify({ table, values: asked(), job }));
