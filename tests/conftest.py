@@ -1,4 +1,4 @@
-"""Fixtures shared by several test files: a LINDA model with some thousand random weights in a folder."""
+"""Fixtures shared by several test files, such as a model with some thousand random weights; the order of the files."""
 
 import copy
 import os
@@ -21,7 +21,26 @@ if TYPE_CHECKING:
     from linda.web.interpolation import ScoredInterpolator
     from serving import Serving
 
+# Started first, so that no worker of `pytest -n` is left with one of them at the end.
+LONGEST_FILES = (
+    "test_ray.py",
+    "test_without_vnni.py",
+    "test_fuzz.py",
+    "test_docs.py",
+    "test_distributed_training.py",
+    "test_serve_page.py",
+    "test_paper_protocol.py",
+    "test_crossing.py",
+    "test_int8_engine.py",
+    "test_benchmark_grid.py",
+)
+
 LM_VOCABULARY = ["<unk>", "<s>", "the", "cat", "sat", "on", "mat", "dog"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(LONGEST_FILES)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
 @pytest.fixture(scope="session")
