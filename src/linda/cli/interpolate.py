@@ -38,14 +38,12 @@ EXAMPLES = """\b
 Examples:
   The path from B to A in five steps, a ratio and a text per line:
     linda interpolate "The film was great." "The food was cold." --ladder 5
-  A text of three texts, half of it from the first:
-    linda interpolate "The film was great." "The food was cold." "The sea was calm." --weights 0.5,0.3,0.2
   A file of pairs, each at two ratios:
     linda interpolate --pairs pairs.tsv --alpha 0.3,0.7 --output mixed.jsonl
 """
 
 ALPHA_HELP = "Share of A, from 0 to 1; several separated by commas.  [default: 0.5]"
-WEIGHTS_HELP = "Share of each text, separated by commas; only the ratios matter.  [default: equal]"
+WEIGHTS_HELP = "Share of each text, as in 0.5,0.3,0.2; only the ratios matter.  [default: equal]"
 PAIRS_HELP = "Read pairs from a TSV, CSV or JSON lines file with columns a and b; - for standard input."
 N_HELP = "Candidates per pair and ratio, best first (at most 10,000)."
 TOP_P_HELP = "Nucleus sampling threshold (with --sample)."
