@@ -15,7 +15,7 @@ from linda.interpolation import Interpolator
 from linda.model import LindaModel
 from linda.model.tokens import Tokens
 from read_back import ReadBack
-from tiny_models import save_tiny_base, tiny_language_model
+from tiny_models import save_tiny_attention, save_tiny_base, tiny_language_model
 
 if TYPE_CHECKING:
     from linda.web.interpolation import ScoredInterpolator
@@ -60,6 +60,12 @@ def tiny_model_folder(tiny_base_folder: Path) -> Path:
 def tiny_model(tiny_model_folder: Path) -> LindaModel:
     """The same, loaded. Treat as read-only."""
     return LindaModel.from_pretrained(tiny_model_folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_attention_folder(tiny_base_folder: Path) -> Path:
+    """A model that mixes by attention, with a window of 72 tokens. Treat as read-only."""
+    return save_tiny_attention(tiny_base_folder, tiny_base_folder.with_name("tiny-attention"))
 
 
 @pytest.fixture

@@ -40,9 +40,9 @@ def test_bytes_are_written_only_where_a_text_has_some(copier: Interpolator) -> N
 
 def test_words_are_counted_in_any_script() -> None:
     """A share of 0.3 of six characters is nearly two, so this is not an end."""
-    assert not between._is_an_end(0.3, "東京は大都市", "猫")
-    assert not between._is_an_end(0.3, "the cat sat", "who")
-    assert between._is_an_end(0.1, "the cat sat", "who")
+    assert not between.is_negligible(0.3, ("東京は大都市", "猫"))
+    assert not between.is_negligible(0.3, ("the cat sat", "who"))
+    assert between.is_negligible(0.1, ("the cat sat", "who"))
 
 
 def test_broken_characters_come_last() -> None:

@@ -111,6 +111,19 @@ def test_pairs_from_standard_input_with_ratios_of_their_own(run, linda: Interpol
     assert [json.loads(line)["alpha"] for line in again.stdout.splitlines()] == [0.9, 0.9]
 
 
+def test_three_texts_with_weights(run, tiny_attention_folder: Path) -> None:
+    c = "who saw one man with four blue birds?"
+    exact = Interpolator.from_pretrained(tiny_attention_folder)
+    weighted = run(A, B, c, "--weights", "0.5, 0.3,0.2", model=tiny_attention_folder)
+    assert weighted.stdout == exact.mix([A, B, c], weights=[0.5, 0.3, 0.2]) + "\n"
+    drawn = run(A, B, c, "--n", "2", "--sample", "--seed", "3", "--json", model=tiny_attention_folder)
+    rows = [json.loads(line) for line in drawn.stdout.splitlines()]
+    assert [row["text"] for row in rows] == exact.mix([A, B, c], n=2, sample=True, seed=3)
+    assert rows[0]["texts"] == [A, B, c]
+    assert rows[0]["weights"] == pytest.approx([1 / 3] * 3)
+    assert run(A, B, "--weights", "3,7", model=tiny_attention_folder).stdout == exact.mix(A, B, 0.3) + "\n"
+
+
 def test_output_appears_only_when_whole(run, pairs_file: Path, tmp_path: Path) -> None:
     with pairs_file.open("ab") as file:
         file.write(b"\xff\tx\n")
@@ -148,6 +161,15 @@ def assert_one_line(result: Result, words: str) -> None:
         ([A, B, "--alpha", "0.1,"], "--alpha is '', not a number"),
         ([A, B, "--alpha", "0.5", "--ladder", "3"], "--alpha and --ladder both"),
         ([A, B, "--pairs", "-"], "either two texts or --pairs"),
+        ([A, B, A, "--alpha", "0.5"], "--alpha, --ladder and --pairs are for two texts; give --weights"),
+        ([A, B, A, "--ladder", "3"], "--alpha, --ladder and --pairs are for two texts"),
+        (["--weights", "1,2", "--pairs", "-"], "--alpha, --ladder and --pairs are for two texts"),
+        ([A, B, ""], "text 3 is empty"),
+        ([A, "--weights", "1"], "got 1 text to mix; give two or more"),
+        ([A, B, A, "--weights", "0.5,0.5"], "got 2 weights for 3 texts"),
+        ([A, B, A, "--weights", "0.5,x,0.5"], "--weights has 'x', not a number"),
+        ([A, B, A, "--weights", "1,-1,1"], "weight 2 is -1.0; it must be a number of 0 or more"),
+        ([A, B, "who is it?"], "3 texts can be mixed only by a model that mixes by attention"),
         (["--pairs", "none.tsv"], "cannot read none.tsv: no such file"),
         ([A, B, "--n", "5"], "n=5 is more than beams=4"),
         ([A, B, "--top-p", "0.5"], "applies only to sampling"),

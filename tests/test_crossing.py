@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 import torch
 
-from linda.crossovers import Crossover, CutText
+from linda.crossovers import Crossover, CrossoverSearch, CutText
 from linda.crossovers.search import SHARE_TOLERANCE
 from linda.engines import NAMES
 from linda.engines.decoding import Decoding, generate
 from linda.engines.torch_engine import TorchEngine
 from linda.errors import LindaError
 from linda.interpolation import Interpolator
-from linda.interpolation.crossing import CrossedPair, _read_on, cross
+from linda.interpolation.crossing import CrossedTexts, _read_on, cross
 from linda.measures.word_overlap import words
 from linda.model import LindaModel
 from linda.model.attention_mixing import Mixture
 from linda.model.tokens import Tokens
+from tiny_models import ATTENTION_WINDOW as WINDOW
 
-WINDOW = 72
 PAIRS = [
     ("the old cat sat on the red river and ran.", "a small dog saw the woman in the city of man."),
     ("who is the man in the old city?", "where was the woman and what is a red dog?"),
@@ -28,33 +28,18 @@ PAIRS = [
 
 
 @pytest.fixture(scope="module")
-def folder(tiny_base_folder: Path) -> Path:
-    """A model that mixes by attention, with random weights. Padding has no probability, as in the engines."""
-    model = LindaModel.from_seq2seq(tiny_base_folder, max_length=WINDOW)
-    model.mix_by_attention()
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for weight in model.attention_mixing.parameters():
-            weight.copy_(torch.randn(weight.shape, generator=generator))
-    model.seq2seq.final_logits_bias[0, model.tokenizer.pad_token_id] = -1e4
-    folder = tiny_base_folder.with_name("tiny-attention")
-    model.save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def model(folder: Path) -> LindaModel:
-    return LindaModel.from_pretrained(folder)
+def model(tiny_attention_folder: Path) -> LindaModel:
+    return LindaModel.from_pretrained(tiny_attention_folder)
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def linda(folder: Path, request: pytest.FixtureRequest) -> Interpolator:
-    return Interpolator.from_pretrained(folder, device="cpu", engine=request.param)
+def linda(tiny_attention_folder: Path, request: pytest.FixtureRequest) -> Interpolator:
+    return Interpolator.from_pretrained(tiny_attention_folder, device="cpu", engine=request.param)
 
 
 @pytest.fixture(scope="module")
-def exact(folder: Path) -> Interpolator:
-    return Interpolator.from_pretrained(folder, device="cpu", engine="torch")
+def exact(tiny_attention_folder: Path) -> Interpolator:
+    return Interpolator.from_pretrained(tiny_attention_folder, device="cpu", engine="torch")
 
 
 def mixture_of(model: LindaModel, a: str, b: str, alpha: float) -> Mixture:
@@ -86,11 +71,11 @@ def read(model: LindaModel, mixture: Mixture, sequence: list[int]) -> torch.Tens
     return logits.log_softmax(dim=-1)
 
 
-def tokens_in(pair: CrossedPair, crossover: Crossover) -> list[int]:
+def tokens_in(pair: CrossedTexts, crossover: Crossover) -> list[int]:
     return [token for t, start, stop in crossover.runs for chunk in pair.chunks[t][start:stop] for token in chunk]
 
 
-def score_of(pair: CrossedPair, crossover: Crossover, alpha: float, log_likelihood: float) -> float:
+def score_of(pair: CrossedTexts, crossover: Crossover, alpha: float, log_likelihood: float) -> float:
     """For texts without brackets and quotation marks."""
     length = len(tokens_in(pair, crossover))
     wanted = alpha * len(pair.sequences[0]) + (1 - alpha) * len(pair.sequences[1])
@@ -98,16 +83,16 @@ def score_of(pair: CrossedPair, crossover: Crossover, alpha: float, log_likeliho
     return 8 * log_likelihood / (length + 1) - penalty  # the mean includes the end marker
 
 
-def crossed(model: LindaModel, a: str, b: str, alpha: float = 0.5, seed: int = 0) -> CrossedPair:
-    return CrossedPair(a, b, alpha, Tokens.of(model), seed)
+def crossed(model: LindaModel, a: str, b: str, alpha: float = 0.5, seed: int = 0) -> CrossedTexts:
+    return CrossedTexts([a, b], [alpha, 1 - alpha], Tokens.of(model), seed)
 
 
-def searched(model: LindaModel, pair: CrossedPair, mixture: Mixture):
+def searched(model: LindaModel, pair: CrossedTexts, mixture: Mixture):
     """The decoder's scores along both texts, and the search for crossovers with them."""
     reading = TorchEngine(model.seq2seq).read(
         mixture.states, mixture.mask, [pair.sequences], [pair.wanted], mixture.prior
     )
-    return reading, pair.search(*reading.log_p[0])
+    return reading, CrossoverSearch(*pair.texts, pair.scores(reading.log_p[0]))
 
 
 class TestScores:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from linda.interpolation.longtext import Part, pair_sentences, split_sentences, split_to_window
+from linda.interpolation.longtext import Part, align_sentences, split_sentences, split_to_window
 
 
 def count_words(text: str) -> int:
@@ -91,7 +91,7 @@ def test_one_word_beyond_the_window_is_cut_inside() -> None:
 def test_partners_by_relative_position() -> None:
     a = ["a1 ", "a2 ", "a3 ", "a4"]
     b = ["b1 ", "b2"]
-    partners = [(part.a, part.b) for part in pair_sentences(a, b, 3, 0.5)]
+    partners = [part.texts for part in align_sentences([a, b], 3, [0.5, 0.5])]
     assert partners == [("a1", "b1"), ("a3", "b2"), ("a4", "b2")]
 
 
@@ -100,21 +100,21 @@ def test_partners_by_relative_position() -> None:
 def test_all_of_one_text_is_that_text(text: str, first: bool) -> None:
     own, other = split_to_window(text, count_words, 16), split_sentences("B one. B two. B three.")
     a, b = (own, other) if first else (other, own)
-    parts = pair_sentences(a, b, len(own), alpha=float(first))
-    texts = [part.a if first else part.b for part in parts]
+    parts = align_sentences([a, b], len(own), [float(first), float(not first)])
+    texts = [part.texts[not first] for part in parts]
     assert joined(texts, parts) == text.strip()
 
 
 def test_paragraphs_of_the_leading_text_are_kept() -> None:
     a = split_sentences("One.\n\nTwo. Three.")
     b = split_sentences("Uno. Due. Tre.")
-    parts = pair_sentences(a, b, 3, alpha=0.7)
-    assert joined([part.a for part in parts], parts) == "One.\n\nTwo. Three."
+    parts = align_sentences([a, b], 3, [0.7, 0.3])
+    assert joined([part.texts[0] for part in parts], parts) == "One.\n\nTwo. Three."
 
 
 def test_a_short_text_used_again_is_not_glued() -> None:
-    parts = pair_sentences(["Only."], split_sentences("Uno. Due. Tre."), 3, alpha=0.9)
-    assert joined([part.a for part in parts], parts) == "Only. Only. Only."
+    parts = align_sentences([["Only."], split_sentences("Uno. Due. Tre.")], 3, [0.9, 0.1])
+    assert joined([part.texts[0] for part in parts], parts) == "Only. Only. Only."
 
 
 @pytest.mark.parametrize("unit", ["." * 10, " ", "\n \n", '!"', "Mr. A. ", "No. a ", "x", "。", "no end "])

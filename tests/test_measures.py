@@ -5,14 +5,17 @@ from linda.measures import (
     WordOrigins,
     ends_like_a_sentence,
     faithfulness,
+    has_content_words_of_all,
     has_content_words_of_both,
     largest_step,
     mean_share_of_first,
+    mean_shares,
     most_repeated_trigram,
     repeated_trigram_rate,
     repeats_itself,
     same_text,
     share_of_first,
+    shares,
     unigram_precision,
     words,
 )
@@ -77,6 +80,36 @@ def test_mean_share_averages_precisions_before_the_ratio():
     assert mean_share_of_first(outputs, a, b) == pytest.approx(0.75)
     mean = PairPrecisions.mean([PairPrecisions.of(*row) for row in zip(outputs, a, b, strict=True)])
     assert (mean.output_in_a, mean.output_in_b) == (0.75, 0.25)
+
+
+def test_shares_of_several_texts():
+    texts = ["one two three four", "five six one seven", "eight nine ten one"]
+    for t, text in enumerate(texts):
+        assert shares(text, texts) == [float(u == t) for u in range(3)]
+    # Two of three words of the first, one of the third; P(u, t) is a quarter for all.
+    expected = (2 / 3 - 1 / 4) / (2 / 3 - 1 / 4 + 1 / 3 - 1 / 4)
+    assert shares("two three nine", texts) == pytest.approx([expected, 0, 1 - expected])
+    assert shares("unrelated", texts) == pytest.approx([1 / 3] * 3)
+    for output in ("the cat sat ran in a", A, "unrelated"):
+        assert shares(output, [A, B]) == pytest.approx([share_of_first(output, A, B), 1 - share_of_first(output, A, B)])
+
+
+def test_mean_shares_average_precisions_before_the_ratio():
+    rows = [["one two", "three four", "five six"]] * 2
+    assert mean_shares(["one three", "one one two"], rows) == pytest.approx(
+        [(1 / 2 + 2 / 3) / (1 / 2 + 2 / 3 + 1 / 2), (1 / 2) / (1 / 2 + 2 / 3 + 1 / 2), 0]
+    )
+    a, b = ["one two", "three four"], ["five six", "seven"]
+    outputs = ["one five", "three seven four"]
+    pairs = [list(pair) for pair in zip(a, b, strict=True)]
+    assert mean_shares(outputs, pairs)[0] == pytest.approx(mean_share_of_first(outputs, a, b))
+
+
+def test_content_words_of_all():
+    texts = ["the red house", "a red boat", "this blue sea"]
+    assert has_content_words_of_all("the house, a boat, the sea", texts)
+    assert not has_content_words_of_all("a red house by the sea", texts)  # of the boat, only what the house has too
+    assert not has_content_words_of_all("a house and a boat", texts)
 
 
 def test_word_origins_obey_inclusion_and_exclusion():

@@ -130,7 +130,7 @@ class BruteForce:
 @pytest.mark.parametrize("alpha", [0.12, 0.3, 0.5, 0.75])
 @pytest.mark.parametrize(("first", "second"), [(0, 1), (2, 5), (4, 3), (6, 7)])
 def test_the_search_finds_what_brute_force_finds(trigrams, monkeypatch, first, second, alpha):
-    monkeypatch.setattr("linda.crossovers.search._SEAMS_PER_DIRECTION", 10**6)
+    monkeypatch.setattr("linda.crossovers.search.SEAMS_PER_DIRECTION", 10**6)
     a, b = SENTENCES[first], SENTENCES[second]
     expected = BruteForce().crossovers(a, b, alpha)
     *texts, search = trigram_search(a, b, trigrams)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 WORDS = "the a cat dog man woman city river sat ran saw is was on in of and old red small what where who"
+ATTENTION_WINDOW = 72
 CHARACTERS = " abcdefghijklmnopqrstuvwxyz0123456789.?<>/"
 
 SUBJECTS = ["The old miller", "A quiet teacher", "My neighbour's dog", "The night train", "Our small choir"]
@@ -53,6 +54,22 @@ def save_tiny_base(folder: Path) -> Path:
         torch.manual_seed(0)
         MarianMTModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    return folder
+
+
+def save_tiny_attention(base: Path, folder: Path) -> Path:
+    """A model that mixes by attention, with random weights. Padding has no probability, as in the engines."""
+    from linda.model import LindaModel
+
+    model = LindaModel.from_seq2seq(base, max_length=ATTENTION_WINDOW)
+    model.mix_by_attention()
+    assert model.attention_mixing is not None
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for weight in model.attention_mixing.parameters():
+            weight.copy_(torch.randn(weight.shape, generator=generator))
+    model.seq2seq.final_logits_bias[0, model.tokenizer.pad_token_id] = -1e4
+    model.save_pretrained(folder)
     return folder
 
 

@@ -4,6 +4,7 @@ Any other exception is a bug and keeps its traceback.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 MOST_SEED = 2**64 - 1
@@ -65,6 +66,20 @@ def checked_number(value: Any, name: str, least: float, most: float = math.inf) 
     if not (least <= number <= most and math.isfinite(number)):
         raise LindaError(f"{name} is {shortened(value)}; it must be a number {limits}")
     return number
+
+
+def checked_weights(weights: Sequence[Any], count: int, which: str = "") -> tuple[float, ...]:
+    """Check the weights of `count` texts, and divide them by their sum. `which` names their row in messages."""
+    if count < 2:
+        raise LindaError(f"got {count} text{'' if count == 1 else 's'} to mix{which}; give two or more")
+    if len(weights) != count:
+        raise LindaError(f"got {len(weights)} weights for {count} texts{which}; give one weight per text")
+    numbers = [checked_number(weight, f"weight {place}{which}", 0) for place, weight in enumerate(weights, start=1)]
+    total = math.fsum(numbers)
+    if not 0 < total < math.inf:
+        raise LindaError(f"the weights{which} sum to {total:g}; give at least one above 0, such as 0.5, 0.3, 0.2")
+    # Weights that sum to 1 up to rounding are not changed: 0.3 and 0.7 are exactly the ratio 0.3.
+    return tuple(numbers if math.isclose(total, 1.0) else [number / total for number in numbers])
 
 
 def shortened(value: Any, limit: int = 80) -> str:

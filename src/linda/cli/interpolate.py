@@ -1,10 +1,10 @@
-"""`linda interpolate`: the text between two texts."""
+"""`linda interpolate`: the text between two or more texts."""
 
 import itertools
 import json
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -13,20 +13,22 @@ import click
 
 from linda.cli.grouped_help import GroupedCommand
 from linda.cli.options import FILE, SEED, engine_option
-from linda.errors import LindaError, checked_ratio, checked_text
+from linda.errors import LindaError, checked_ratio, checked_text, checked_weights
 from linda.files.pairfile import PairRow, read_pairs
 from linda.files.textio import atomic_writer, check_other_file, checked_target
 
 if TYPE_CHECKING:
     from linda.interpolation import Interpolator
+    from linda.interpolation.rows import Row
 
 MOST_RATIOS = 10_000  # of one pair
 
-Mixed = tuple[PairRow, float, str]  # the pair, the ratio asked for, the text
+Texts = tuple[list[str], tuple[float, ...]]  # texts and their weights
+Request = tuple["Row", dict[str, Any]]  # what is mixed, and the fields that are printed beside the result
 
 
 GROUPS = {
-    "Ratio": ("alpha", "ladder", "raw"),
+    "Ratio": ("alpha", "ladder", "weights", "raw"),
     "Input and output": ("pairs", "output", "as_json"),
     "Candidates and sampling": ("n", "beams", "sample", "temperature", "top_p", "seed"),
     "Model and execution": ("model", "device", "engine", "batch_tokens"),
@@ -41,6 +43,7 @@ Examples:
 """
 
 ALPHA_HELP = "Share of A, from 0 to 1; several separated by commas.  [default: 0.5]"
+WEIGHTS_HELP = "Share of each text, as in 0.5,0.3,0.2; only the ratios matter.  [default: equal]"
 PAIRS_HELP = "Read pairs from a TSV, CSV or JSON lines file with columns a and b; - for standard input."
 N_HELP = "Candidates per pair and ratio, best first (at most 10,000)."
 TOP_P_HELP = "Nucleus sampling threshold (with --sample)."
@@ -51,11 +54,15 @@ BATCH_TOKENS_HELP = "Maximum tokens per batch; affects memory, not results.  [de
 @click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.argument("a", required=False)
 @click.argument("b", required=False)
+@click.argument("more", nargs=-1, metavar="[C]...")
 @click.option("--alpha", metavar="RATIOS", help=ALPHA_HELP)
 @click.option("--ladder", type=click.IntRange(2, MOST_RATIOS), metavar="N", help="Use N evenly spaced ratios, 0 to 1.")
+@click.option("--weights", metavar="NUMBERS", help=WEIGHTS_HELP)
 @click.option("--pairs", type=FILE, metavar="FILE", help=PAIRS_HELP)
 @click.option("--output", type=FILE, metavar="FILE", help="Write JSON lines to FILE, which appears when complete.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON lines with a, b, alpha and text.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON lines with the texts, the ratio or weights, and the result."
+)
 @click.option("--n", default=1, help=N_HELP)
 @click.option("--raw", is_flag=True, help="Mix by the ratio itself, without calibration, as in the paper.")
 @click.option("--beams", default=4, help="Beam width, up to 128; 1 is greedy decoding.")
@@ -70,8 +77,10 @@ BATCH_TOKENS_HELP = "Maximum tokens per batch; affects memory, not results.  [de
 def command(
     a: str | None,
     b: str | None,
+    more: tuple[str, ...],
     alpha: str | None,
     ladder: int | None,
+    weights: str | None,
     pairs: str | None,
     output: str | None,
     as_json: bool,
@@ -83,10 +92,10 @@ def command(
     batch_tokens: int | None,
     **decoding: Any,
 ) -> None:
-    """Write the text between the texts A and B.
+    """Write the text between the texts A and B, or between three or more texts.
 
     The ratio alpha is the share of A: 1 gives A, 0 gives B, 0.7 gives a text that is mostly A. With a single ratio,
-    only the text is printed.
+    only the text is printed. Three or more texts have weights instead.
 
     A file of pairs may have a column alpha; --alpha and --ladder override it. Results are JSON lines in the order of
     the file. Texts longer than the model's window are mixed sentence by sentence.
@@ -97,7 +106,10 @@ def command(
     ratios = _ratios(alpha, ladder)
     _check_output(output, pairs)
     Decoding(**decoding)
-    rows = _pair_rows(a, b, pairs)
+    if more or weights is not None:
+        requests = _requests_of_texts(_checked_texts([a, b, *more], weights, (alpha, ladder, pairs)), seed)
+    else:
+        requests = _requests_of_pairs(_pair_rows(a, b, pairs), ratios, seed)
 
     with _destination(output) as file:
         from tqdm import tqdm
@@ -107,12 +119,11 @@ def command(
         interpolator = Interpolator.from_pretrained(model, device=device, engine=engine)
         with tqdm(desc=interpolator.engine.name, unit="text", disable=None if pairs is not None else True) as bar:
             settings = {"raw": raw, "batch_tokens": batch_tokens, "on_progress": bar.update, **decoding}
-            for pair, ratio, text in _mixed(interpolator, rows, ratios, seed, settings):
+            for fields, text in _mixed(interpolator, requests, settings):
                 if as_json or output is not None or pairs is not None:
-                    values = {"a": pair.a, "b": pair.b, "alpha": ratio, "text": text}
-                    file.write(json.dumps(values, ensure_ascii=False) + "\n")
+                    file.write(json.dumps({**fields, "text": text}, ensure_ascii=False) + "\n")
                 elif len(ratios) > 1:
-                    file.write(f"{ratio:.4g}\t{text}\n")
+                    file.write(f"{fields['alpha']:.4g}\t{text}\n")
                 else:
                     file.write(f"{text}\n")
 
@@ -150,6 +161,39 @@ def _pair_rows(a: str | None, b: str | None, pairs: str | None) -> Iterator[Pair
     return itertools.chain(list(itertools.islice(rows, 1)), rows)
 
 
+def _requests_of_pairs(rows: Iterable[PairRow], ratios: list[float], seed: int) -> Iterator[Request]:
+    """Every pair at every ratio (its own, or 0.5, where `ratios` is empty)."""
+    from linda.interpolation.rows import row_seeds
+
+    seeds = row_seeds(seed)
+    for pair in rows:
+        own = 0.5 if pair.alpha is None else pair.alpha
+        for ratio in ratios or [own]:
+            yield (pair.a, pair.b, ratio, next(seeds)), {"a": pair.a, "b": pair.b, "alpha": ratio}
+
+
+def _checked_texts(texts: Sequence[str | None], weights: str | None, excluded: Sequence[object]) -> Texts:
+    """The texts of one mix with their weights. excluded: options that do not go with them."""
+    if any(excluded):
+        raise LindaError("--alpha, --ladder and --pairs are for two texts; give --weights, one for each text")
+    checked = [checked_text(text, f"text {number}") for number, text in enumerate(texts, start=1) if text is not None]
+    numbers = [1.0] * len(checked) if weights is None else [_number(part.strip()) for part in weights.split(",")]
+    return checked, checked_weights(numbers, len(checked))
+
+
+def _number(part: str) -> float:
+    try:
+        return float(part)
+    except ValueError:
+        raise LindaError(f"--weights has {part!r}, not a number; give one for each text, as in 0.5,0.3,0.2") from None
+
+
+def _requests_of_texts(texts: Texts, seed: int) -> Iterator[Request]:
+    from linda.interpolation.rows import row_seeds
+
+    yield (*texts, next(row_seeds(seed))), {"texts": texts[0], "weights": texts[1]}
+
+
 @contextmanager
 def _destination(output: str | None) -> Iterator[TextIO]:
     if output is not None:
@@ -161,26 +205,17 @@ def _destination(output: str | None) -> Iterator[TextIO]:
 
 
 def _mixed(
-    interpolator: "Interpolator",
-    rows: Iterable[PairRow],
-    ratios: list[float],
-    seed: int,
-    settings: dict[str, Any],
-) -> Iterator[Mixed]:
-    """Every pair at every ratio (its own, or 0.5, where `ratios` is empty), with every candidate."""
-    from linda.interpolation.jobs import row_seeds
+    interpolator: "Interpolator", requests: Iterable[Request], settings: dict[str, Any]
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """Every candidate of every request, with the fields that are printed beside it."""
+    under_way: deque[dict[str, Any]] = deque()
 
-    under_way: deque[tuple[PairRow, float]] = deque()
+    def rows() -> Iterator["Row"]:
+        for row, fields in requests:
+            under_way.append(fields)
+            yield row
 
-    def requests() -> Iterator[tuple[str, str, float, int]]:
-        seeds = row_seeds(seed)
-        for pair in rows:
-            own = 0.5 if pair.alpha is None else pair.alpha
-            for ratio in ratios or [own]:
-                under_way.append((pair, ratio))
-                yield pair.a, pair.b, ratio, next(seeds)
-
-    for candidates in interpolator.mix_stream(requests(), **settings):
-        pair, ratio = under_way.popleft()
+    for candidates in interpolator.mix_stream(rows(), **settings):
+        fields = under_way.popleft()
         for text in candidates:
-            yield pair, ratio, text
+            yield fields, text

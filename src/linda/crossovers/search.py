@@ -12,6 +12,7 @@ the decoder of a LINDA model (`linda.interpolation`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,29 +23,29 @@ from linda.crossovers.cuts import CutText, IntArray
 
 FloatArray = NDArray[np.float64]
 Run = tuple[int, int, int]  # text (0: a, 1: b), first chunk, the chunk after the last
-Seam = tuple[int, int, int]  # the text before it, that text's chunks before it, the other text's chunks before it
+Seam = tuple[int, int, int, int]  # the text before it, its chunks before it; the text after it, its chunks before it
 
 # How far a crossover may deviate from the requested ratio and length.
 SHARE_TOLERANCE = 0.1
 WIDE_SHARE_TOLERANCE = 0.2  # for texts so short that no crossover is nearer
 LENGTH_RANGE = (0.75, 1.334)  # a third more than wanted is possible with three words
 
-_SHARE_PENALTY, _LENGTH_PENALTY = 4.0, 1.5
+SHARE_PENALTY, LENGTH_PENALTY = 4.0, 1.5
 # Near an end, most crossovers within the tolerance lie on its inner side, which would bias the mean share inwards.
 # Crossovers farther from the ratio than this part of its distance to the end are used only if there are no others.
-_NEAR_AN_END = 0.6
-_FARTHER_PENALTY = 100.0
-_UNBALANCED_PENALTY = 1.5  # for each bracket or quotation mark without its partner
-_SEAMS_PER_DIRECTION = 100  # candidates per direction for crossovers with two seams
+NEAR_AN_END = 0.6
+FARTHER_PENALTY = 100.0
+UNBALANCED_PENALTY = 1.5  # for each bracket or quotation mark without its partner
+SEAMS_PER_DIRECTION = 100  # candidates per direction for crossovers with several seams
 
 
 @dataclass(frozen=True)
 class Crossover:
-    """Runs of chunks of a (0) and b (1), in order.
+    """Runs of chunks of a (0) and b (1), or of more texts, in order.
 
     Attributes:
         runs: (text, start, stop) of each run.
-        share: words from a divided by words from either, not counting words that both texts have.
+        share: words from a divided by words from any text, not counting words that several texts have.
         score: higher is better.
     """
 
@@ -52,9 +53,8 @@ class Crossover:
     share: float
     score: float
 
-    def text(self, a: CutText, b: CutText) -> str:
-        """Assemble the crossover from the two texts that it was found for."""
-        texts = a, b
+    def text(self, *texts: CutText) -> str:
+        """Assemble the crossover from the texts that it was found for."""
         parts = []
         for t, start, stop in self.runs:
             parts += [texts[t].gap_before(start), texts[t].run(start, stop)]
@@ -63,7 +63,7 @@ class Crossover:
     @property
     def seams(self) -> list[Seam]:
         """Boundaries between runs."""
-        return [(t, stop, start) for (t, _, stop), (_, start, _) in pairwise(self.runs)]
+        return [(x, stop, y, start) for (x, _, stop), (y, start, _) in pairwise(self.runs)]
 
 
 @dataclass(frozen=True)
@@ -71,20 +71,20 @@ class SeamScores:
     """Scores of the parts of a crossover.
 
     Attributes:
-        seams: (n + 1, m + 1) each: how well b[j:] follows a[:i], and a[i:] follows b[:j], compared to its own context.
-        runs: (n + 1,) and (m + 1,): cumulative scores of the chunks of a and of b before each place.
-        lengths: number of tokens before each place of a and of b, for the length penalty.
+        seams: for texts x and y, how well y[j:] follows x[:i], compared to its own context, (n + 1, m + 1).
+        runs: of each text, cumulative scores of the chunks before each place, (n + 1,).
+        lengths: of each text, the number of tokens before each place, for the length penalty.
         per_token: if above 0, the mean worth per token counts, times this, instead of the sum.
         second_seam: added for a second seam.
     """
 
-    seams: tuple[FloatArray, FloatArray]
-    runs: tuple[FloatArray, FloatArray]
-    lengths: tuple[IntArray, IntArray]
+    seams: Mapping[tuple[int, int], FloatArray]
+    runs: Sequence[FloatArray]
+    lengths: Sequence[IntArray]
     per_token: float = 0.0
     second_seam: float = 0.0
 
-    def weighted(self, worth: FloatArray, length: IntArray) -> FloatArray:
+    def weighted(self, worth: FloatArray, length: IntArray | FloatArray) -> FloatArray:
         """Return what worth contributes to the score of a crossover of the given length (plus an end marker)."""
         return self.per_token * worth / (length + 1) if self.per_token else worth
 
@@ -101,7 +101,7 @@ class CrossoverSearch:
     def __init__(self, a: CutText, b: CutText, scores: SeamScores) -> None:
         self._texts = a, b
         self._scores = scores
-        self._seams = tuple(_inner(matrix) for matrix in scores.seams)
+        self._seams = {texts: inner_seams(matrix) for texts, matrix in scores.seams.items()}
 
     def best(self, alpha: float, count: int = 12, tolerance: float = SHARE_TOLERANCE) -> list[Crossover]:
         """Return the best crossovers for a ratio, best first; fewer than `count` if the texts are short or similar.
@@ -120,41 +120,36 @@ class CrossoverSearch:
             for search in (self._with_one_seam, self._with_two_seams)
             for crossover in search(first, alpha, tolerance, count)
         ]
-        found.sort(key=lambda crossover: -crossover.score)
-        # If both texts have the same word at a seam, several crossovers give the same text.
-        by_text: dict[tuple[str, ...], Crossover] = {}
-        for crossover in found:
-            by_text.setdefault(tuple(chunk for part in self._parts(crossover) for chunk in part), crossover)
-        return [crossover for crossover in by_text.values() if not self._repeats(crossover)][:count]
+        return best_different(found, self._texts, count)
 
     def _with_one_seam(self, first: int, alpha: float, tolerance: float, count: int) -> list[Crossover]:
         """x[:i] + y[j:]."""
         n, m = len(self._texts[first]), len(self._texts[1 - first])
         i, j = np.ogrid[: n + 1, : m + 1]
         totals = self._totals((first, 0, i), (1 - first, j, m))
-        score = self._scored(totals, self._seams[first], alpha, tolerance)
+        score = self._scored(totals, self._seams[first, 1 - first], alpha, tolerance)
         return [
             Crossover(
                 ((first, 0, row), (1 - first, column, m)),
                 float(totals.share[row, column]),
                 float(score[row, column]),
             )
-            for row, column in _largest(score, count)
+            for row, column in largest(score, count)
         ]
 
     def _with_two_seams(self, first: int, alpha: float, tolerance: float, count: int) -> list[Crossover]:
         """x[:i] + y[j:k] + x[l:] with at least two chunks of y, and l ≥ i."""
         n = len(self._texts[first])
         there, back = (
-            np.array(_largest(self._seams[t], _SEAMS_PER_DIRECTION), dtype=np.int64).reshape(-1, 2)  # (i, j), (k, l)
-            for t in (first, 1 - first)
+            np.array(largest(self._seams[texts], SEAMS_PER_DIRECTION), dtype=np.int64).reshape(-1, 2)  # (i, j), (k, l)
+            for texts in ((first, 1 - first), (1 - first, first))
         )
         if not len(there) or not len(back):
             return []
         i, j = there[:, :1], there[:, 1:]  # (p, 1)
         k, end = back[None, :, 0], back[None, :, 1]  # (1, q)
         totals = self._totals((first, 0, i), (1 - first, j, k), (first, end, n))
-        seams = self._seams[first][i, j] + self._seams[1 - first][k, end] + self._scores.second_seam
+        seams = self._seams[first, 1 - first][i, j] + self._seams[1 - first, first][k, end] + self._scores.second_seam
         score = self._scored(totals, np.where((k >= j + 2) & (end >= i), seams, -np.inf), alpha, tolerance)
         return [
             Crossover(
@@ -166,13 +161,13 @@ class CrossoverSearch:
                 float(totals.share[row, column]),
                 float(score[row, column]),
             )
-            for row, column in _largest(score, count)
+            for row, column in largest(score, count)
         ]
 
     def _totals(self, *runs: tuple[int, IntArray | int, IntArray | int]) -> _Totals:
         """Sum over runs (text, start, stop), whose places are arrays that broadcast."""
 
-        def total(before: tuple[NDArray, NDArray], of: int | None = None) -> NDArray:
+        def total(before: Sequence[NDArray], of: int | None = None) -> NDArray:
             counts = [before[t][stop] - before[t][start] for t, start, stop in runs if of in (None, t)]
             return sum(counts[1:], start=counts[0])
 
@@ -198,29 +193,17 @@ class CrossoverSearch:
         wanted = alpha * lengths[0][-1] + (1 - alpha) * lengths[1][-1]  # L̃ of Eq. 3, not rounded
         distance = np.abs(totals.share - alpha)
         length = np.maximum(totals.length, 1) / max(wanted, 1)
-        is_farther = distance > _NEAR_AN_END * min(alpha, 1 - alpha) + 1e-9
+        is_farther = distance > NEAR_AN_END * min(alpha, 1 - alpha) + 1e-9
         fits = (distance <= tolerance + 1e-9) & (length >= LENGTH_RANGE[0]) & (length <= LENGTH_RANGE[1])
         penalty = (
-            _SHARE_PENALTY * distance
-            + _FARTHER_PENALTY * is_farther
-            + _LENGTH_PENALTY * np.abs(np.log(length))
-            + _UNBALANCED_PENALTY * totals.unbalanced
+            SHARE_PENALTY * distance
+            + FARTHER_PENALTY * is_farther
+            + LENGTH_PENALTY * np.abs(np.log(length))
+            + UNBALANCED_PENALTY * totals.unbalanced
         )
         return np.where(
             fits & totals.has_both, self._scores.weighted(totals.worth + seams, totals.length) - penalty, -np.inf
         )
-
-    def _parts(self, crossover: Crossover) -> list[list[str]]:
-        return [self._texts[t].chunks[start:stop] for t, start, stop in crossover.runs]
-
-    def _repeats(self, crossover: Crossover) -> bool:
-        """Whether a run of three chunks occurs twice, or the same chunk stands on both sides of a seam."""
-        parts = [[chunk.casefold() for chunk in part] for part in self._parts(crossover)]
-        if any(before and after and before[-1] == after[0] for before, after in pairwise(parts)):
-            return True
-        chunks = [chunk for part in parts for chunk in part]
-        trigrams = list(zip(chunks, chunks[1:], chunks[2:], strict=False))
-        return len(set(trigrams)) < len(trigrams)
 
 
 @dataclass(frozen=True)
@@ -234,6 +217,29 @@ class _Totals:
     unbalanced: IntArray  # brackets and quotation marks
 
 
+def best_different(found: Iterable[Crossover], texts: Sequence[CutText], count: int) -> list[Crossover]:
+    """Return the best crossovers with different texts, best first, without those that repeat themselves."""
+    # If two texts have the same word at a seam, several crossovers give the same text.
+    by_text: dict[tuple[str, ...], Crossover] = {}
+    for crossover in sorted(found, key=lambda crossover: -crossover.score):
+        by_text.setdefault(tuple(chunk for part in _parts(crossover, texts) for chunk in part), crossover)
+    return [crossover for crossover in by_text.values() if not _repeats(crossover, texts)][:count]
+
+
+def _parts(crossover: Crossover, texts: Sequence[CutText]) -> list[list[str]]:
+    return [texts[t].chunks[start:stop] for t, start, stop in crossover.runs]
+
+
+def _repeats(crossover: Crossover, texts: Sequence[CutText]) -> bool:
+    """Whether a run of three chunks occurs twice, or the same chunk stands on both sides of a seam."""
+    parts = [[chunk.casefold() for chunk in part] for part in _parts(crossover, texts)]
+    if any(before and after and before[-1] == after[0] for before, after in pairwise(parts)):
+        return True
+    chunks = [chunk for part in parts for chunk in part]
+    trigrams = list(zip(chunks, chunks[1:], chunks[2:], strict=False))
+    return len(set(trigrams)) < len(trigrams)
+
+
 def naive_splice(a: str, b: str, alpha: float = 0.5) -> str:
     """Join the first α of a and the last 1 − α of b, regardless of the words: the baseline for crossovers."""
     first, second = CutText(a, b), CutText(b, a)
@@ -241,7 +247,7 @@ def naive_splice(a: str, b: str, alpha: float = 0.5) -> str:
     return Crossover(((0, 0, i), (1, j, len(second))), alpha, 0.0).text(first, second).strip()
 
 
-def _inner(seams: FloatArray) -> FloatArray:
+def inner_seams(seams: FloatArray) -> FloatArray:
     """Exclude seams with an empty side, and seams after which the second text begins with its first chunk."""
     seams = seams.copy()
     seams[[0, -1], :] = -np.inf
@@ -249,7 +255,7 @@ def _inner(seams: FloatArray) -> FloatArray:
     return seams
 
 
-def _largest(scores: FloatArray, count: int) -> list[tuple[int, int]]:
+def largest(scores: FloatArray, count: int) -> list[tuple[int, int]]:
     """Return the positions of the largest finite entries of a matrix, largest first; ties in reading order."""
     flat = scores.ravel()
     bound = np.partition(flat, len(flat) - count)[len(flat) - count] if len(flat) > count else -np.inf

@@ -1,9 +1,10 @@
-"""Interpolation: pairs of texts and ratios in, texts out.
+"""Interpolation: texts and their ratio or weights in, texts out.
 
-interpolator   the public class: batches pairs, encodes, mixes and decodes them
-jobs           checked rows of pairs and ratios, split into jobs that fit the model's window
+interpolator   the public class: batches rows, encodes, mixes and decodes them
+rows           checked rows: two texts and a ratio, or texts and weights
+jobs           rows split into jobs that fit the model's window
 encoded_texts  cache of encoder states
-crossing       scores all crossovers of two texts with the decoder
+crossing       scores all crossovers of two or more texts with the decoder
 between        decoding rules for texts between the two ends
 calibration    the map from the requested ratio to the ratio that is mixed
 longtext       texts longer than the model's window, sentence by sentence

@@ -6,7 +6,7 @@ invalid UTF-8. These rules do not apply at the ends: there a text is reproduced 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from enum import Enum
 
@@ -28,14 +28,19 @@ class Kind(Enum):
 
 def kind_of(alpha: float, a: str, b: str, pieces: set[int], byte_pieces: Collection[int]) -> Kind:
     """Classify a mix; pieces: token ids of both texts, byte_pieces: token ids that stand for a byte."""
-    if _is_an_end(alpha, a, b) or same_text(a, b):
+    # If less than half a word would change, a copy is correct.
+    if is_negligible(min(alpha, 1 - alpha), (a, b)) or same_text(a, b):
         return Kind.END
+    return kind_between(pieces, byte_pieces)
+
+
+def kind_between(pieces: set[int], byte_pieces: Collection[int]) -> Kind:
     return Kind.BETWEEN if pieces.isdisjoint(byte_pieces) else Kind.BETWEEN_WITH_BYTES
 
 
-def _is_an_end(alpha: float, a: str, b: str) -> bool:
-    """Whether the ratio is so close to 0 or 1 that less than half a word would change: a copy is then correct."""
-    return min(alpha, 1 - alpha) * max(_size(a), _size(b)) < 0.5
+def is_negligible(weight: float, texts: Iterable[str]) -> bool:
+    """Whether a text of this weight would have less than half a word in the mix of the texts."""
+    return weight * max(map(_size, texts)) < 0.5
 
 
 def _size(text: str) -> int:

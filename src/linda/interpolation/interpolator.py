@@ -3,9 +3,9 @@
     linda = Interpolator.from_pretrained()
     linda.mix("What is the capital of France?", "How many people live in Tokyo?", alpha=0.5)
 
-Rows of (a, b, α, seed) are split into jobs that fit the model's window; jobs are encoded, mixed and decoded in batches
-of similar length; the outputs of a row's jobs are joined, in the order of the input. The output of a row depends only
-on the row and the model, not on the other rows or the batch size.
+Rows of (a, b, α, seed) or (texts, weights, seed) are split into jobs that fit the model's window; jobs are encoded,
+mixed and decoded in batches of similar length; the outputs of a row's jobs are joined, in the order of the input. The
+output of a row depends only on the row and the model, not on the other rows or the batch size.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from linda import engines
 from linda.config import LindaConfig
 from linda.engines import Engine
 from linda.engines.decoding import Decoding
-from linda.errors import LindaError, checked_ratio, checked_text
-from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, kind_of, without_broken
-from linda.interpolation.calibration import calibrated
-from linda.interpolation.crossing import PATHS, CrossedPair, cross
+from linda.errors import LindaError
+from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, without_broken
+from linda.interpolation.crossing import CrossedTexts, cross, sequences_of
 from linda.interpolation.encoded_texts import EncodedTexts
-from linda.interpolation.jobs import Ids, Job, Row, checked_rows, chunks, row_seeds
-from linda.interpolation.longtext import pair_sentences, split_to_window
+from linda.interpolation.jobs import Ids, Job, JobMaker, chunks
 from linda.interpolation.memory import give_back
+from linda.interpolation.rows import Row, rows_to_mix
 from linda.model import LengthConverter, mixed_lengths
 from linda.model.attention_mixing import AttentionMixing, Mixture
 from linda.model.batching import batches, padded
@@ -131,13 +130,16 @@ class Interpolator:
     def mix(
         self, a: list[str], b: list[str], alpha: float | Sequence[float] = ..., *, n: int, **settings: Any
     ) -> list[list[str]]: ...
+    @overload
+    def mix(self, a: Sequence[str] | Sequence[Sequence[str]], *, weights: Any = ..., **settings: Any) -> Any: ...
 
     def mix(
         self,
-        a: str | list[str],
-        b: str | list[str],
+        a: str | Sequence[str] | Sequence[Sequence[str]],
+        b: str | list[str] | None = None,
         alpha: float | Sequence[float] = 0.5,
         *,
+        weights: Any = None,
         n: int = 1,
         raw: bool = False,
         copies: bool | None = None,
@@ -146,16 +148,23 @@ class Interpolator:
         progress: bool = False,
         **decoding: Any,
     ) -> str | list[str] | list[list[str]]:
-        """Write the text between a and b.
+        """Write the text between a and b, or between three or more texts.
 
         A model that mixes by attention returns a or b itself at the ends; between them, the decoder scores all
         crossovers of a and b and the best is returned. Other models, and texts without crossovers, use beam search: the
         likeliest beam that copies neither a nor b and has no n-gram of three tokens twice.
 
+        Without b, the texts in a are mixed: `mix([a, b, c], weights=[0.5, 0.3, 0.2])`, or for many rows
+        `mix([firsts, seconds, thirds], weights=…)`. As in `numpy.average`, only the ratios of the weights matter. The
+        result has one run of words of each text, in the order that reads best. A text of weight 0, or with a share of
+        less than half a word, does not appear. Of texts that are too short or too similar, those with the least weight
+        are left out. Two texts give `mix(a, b, alpha)`. Three or more need a model that mixes by attention.
+
         Args:
-            a: the first text, or a list of texts.
+            a: the first text, or a list of texts; without b, a list of the texts to mix, or of lists of texts.
             b: the second text, or a list of the same length.
             alpha: share of a, from 0 (gives b) to 1 (gives a): one for all pairs or one per pair.
+            weights: without b, the share of each text: one list for all rows or one per row. Default: equal shares.
             n: number of candidates per pair.
             raw: the paper's method: mix states by `alpha` itself, uncalibrated, and allow copies.
             copies: return the likeliest beam even if it copies a or b.
@@ -165,19 +174,18 @@ class Interpolator:
             **decoding: fields of `linda.engines.decoding.Decoding`: beams, sample, temperature, top_p, top_k …
 
         Returns:
-            A text for two strings, a list of texts for two lists. With n > 1, each text is a list of n candidates.
+            A text for strings, a list of texts for lists of strings. With n > 1, each text is a list of n candidates.
 
         Example:
             >>> linda.mix(["Where is it?"], ["Who wrote this?"], alpha=0.3, n=3, sample=True, top_p=0.9, seed=1)
         """
-        settings: dict[str, Any] = {"n": n, "raw": raw, "copies": copies, "batch_tokens": batch_tokens, **decoding}
-        if isinstance(a, str) and isinstance(b, str):
-            return self.mix([a], [b], alpha, seed=seed, progress=progress, **settings)[0]
-        rows = checked_rows(a, b, alpha, seed)
+        rows, is_single = rows_to_mix(a, b, alpha, weights, seed)
         with tqdm(total=len(rows), desc=self.engine.name, unit="text", disable=not progress) as bar:
-            stream = self.mix_stream(rows, on_progress=bar.update, **settings)
-            results = list(stream)
-        return results if n > 1 else [candidates[0] for candidates in results]
+            settings: dict[str, Any] = {"n": n, "raw": raw, "copies": copies, "batch_tokens": batch_tokens, **decoding}
+            results: list[Any] = list(self.mix_stream(rows, on_progress=bar.update, **settings))
+        if n == 1:
+            results = [candidates[0] for candidates in results]
+        return results[0] if is_single else results
 
     def mix_stream(
         self,
@@ -194,7 +202,7 @@ class Interpolator:
         """Yield the n candidates of each row in order, in memory that does not grow with the number of rows.
 
         Args:
-            rows: (a, b, alpha, seed) tuples, consumed as needed.
+            rows: (a, b, alpha, seed) or (texts, weights, seed) tuples, consumed as needed.
             n: as in `mix`.
             raw: as in `mix`.
             copies: as in `mix`.
@@ -208,7 +216,9 @@ class Interpolator:
         """
         settings = Decoding.of({"n": n, **decoding})
         copies = raw if copies is None else copies
-        jobs = (job for row in rows for job in self._jobs(*row, raw=raw, copies=copies))
+        by_attention = self.attention_mixing is not None and not raw
+        jobs_of = JobMaker(self.config, self.tokens, by_attention=by_attention, raw=raw, copies=copies)
+        jobs = (job for row in rows for job in jobs_of(row))
         return self._stream(jobs, settings, batch_tokens, on_progress or (lambda count: None), encoded)
 
     @torch.inference_mode()
@@ -236,35 +246,6 @@ class Interpolator:
     def encoded_texts(self, **options: Any) -> EncodedTexts:
         """An empty memory of encoded texts."""
         return EncodedTexts(self.engine, self.config.base["pad_token_id"], **options)
-
-    def _jobs(self, a: str, b: str, alpha: float, seed: int, *, raw: bool, copies: bool) -> Iterator[Job]:
-        a, b, alpha = checked_text(a, "text a"), checked_text(b, "text b"), checked_ratio(alpha)
-        by_attention = self.attention_mixing is not None and not raw
-        # Crossovers have the requested share, so they need no calibration.
-        mixed = alpha if raw or by_attention else calibrated(alpha, self.config.calibration)
-        window, ids = self.config.window, self.tokens.ids
-        ids_a, ids_b = ids(a), ids(b)
-        kind = Kind.END if copies else kind_of(alpha, a, b, {*ids_a, *ids_b}, self.tokens.bytes)
-        if len(ids_a) <= window and len(ids_b) <= window:
-            unwanted = () if kind == Kind.END else (a, b)
-            yield Job((a, b), ids_a, ids_b, mixed, seed, "", True, kind, by_attention, copies, unwanted)
-            return
-        sentences_a, sentences_b = (split_to_window(text, lambda part: len(ids(part)), window) for text in (a, b))
-        [count] = _mixed_lengths([len(sentences_a)], [len(sentences_b)], [alpha])
-        parts = pair_sentences(sentences_a, sentences_b, count, alpha)
-        for j, (part, part_seed) in enumerate(zip(parts, row_seeds(seed), strict=False)):
-            yield Job(
-                (part.a, part.b),
-                ids(part.a),
-                ids(part.b),
-                mixed,
-                part_seed,
-                part.gap,
-                j == count - 1,
-                kind,
-                by_attention,
-                copies,
-            )
 
     def _stream(
         self,
@@ -298,13 +279,9 @@ class Interpolator:
         on_progress: Callable[[int], object],
     ) -> list[list[str]]:
         """Return the candidates of each job, in the order of the jobs."""
-        written: list[list[str]] = [[] for _ in jobs]
-        self._cross(jobs, written, decoding, batch_tokens, on_progress)
+        written, jobs = self._cross(jobs, decoding, batch_tokens, on_progress)
         left = [job for job, texts in zip(jobs, written, strict=True) if len(texts) < decoding.n]
-        states = encoded([text for job in left for text in (job.a, job.b)])
-        lengths = _mixed_lengths(
-            [len(job.a) for job in jobs], [len(job.b) for job in jobs], [job.alpha for job in jobs]
-        )
+        states = encoded([text for job in left for text in job.ids])
         for kind, settings in decoding_by_kind(decoding, self.tokens.bytes).items():
             for by_attention in (False, True):
                 places = [
@@ -312,7 +289,7 @@ class Interpolator:
                     for i, job in enumerate(jobs)
                     if job.kind == kind and job.by_attention == by_attention and len(written[i]) < decoding.n
                 ]
-                for group in batches([lengths[i] for i in places], batch_tokens, decoding.paths):
+                for group in batches(_mixed_lengths([jobs[i] for i in places]), batch_tokens, decoding.paths):
                     batch = [places[i] for i in group]
                     rows = [jobs[i] for i in batch]
                     mixture = self._mixture(rows, states, by_attention)
@@ -321,7 +298,7 @@ class Interpolator:
                         mixture.mask,
                         settings,
                         [row.seed for row in rows],
-                        [{*row.a, *row.b} for row in rows],
+                        [{token for text in row.ids for token in text} for row in rows],
                         mixture.prior,
                         mixture.lengths.tolist(),
                     )
@@ -338,43 +315,67 @@ class Interpolator:
         return written
 
     def _cross(
+        self, jobs: list[Job], decoding: Decoding, batch_tokens: int, on_progress: Callable[[int], object]
+    ) -> tuple[list[list[str]], list[Job]]:
+        """Write the texts that need no decoding: the text itself at an end, the best crossovers between.
+
+        Texts that have no crossover, or fewer than n, are crossed without the one of least weight, until two are left.
+
+        Returns:
+            The candidates of each job, and what is to be decoded if they are fewer than n.
+        """
+        jobs = list(jobs)
+        written: list[list[str]] = [[] for _ in jobs]
+        left = []
+        for i, job in enumerate(jobs):
+            if not job.by_attention or job.copies:
+                continue
+            if job.kind != Kind.END:
+                left.append(i)
+                continue
+            written[i] = [job.texts[0] if job.weights[0] >= 0.5 else job.texts[1]]
+            if decoding.n == 1:
+                on_progress(job.ends_row)
+        while left:
+            for texts in sorted({len(jobs[i].texts) for i in left}):
+                places = [i for i in left if len(jobs[i].texts) == texts]
+                self._cross_equally_many(jobs, places, written, decoding, batch_tokens, on_progress)
+            left = [i for i in left if len(written[i]) < decoding.n and len(jobs[i].texts) > 2]
+            for i in left:
+                jobs[i] = jobs[i].without_least()
+        return written, jobs
+
+    def _cross_equally_many(
         self,
         jobs: list[Job],
+        places: list[int],
         written: list[list[str]],
         decoding: Decoding,
         batch_tokens: int,
         on_progress: Callable[[int], object],
     ) -> None:
-        """Fill in the rows that need no decoding: the text itself at an end, the best crossovers between."""
-        crossed: dict[int, CrossedPair] = {}
-        for i, job in enumerate(jobs):
-            if not job.by_attention or job.copies:
-                continue
-            if job.kind == Kind.END:
-                written[i] = [job.texts[0] if job.alpha >= 0.5 else job.texts[1]]
-                if decoding.n == 1:
-                    on_progress(job.ends_row)
-                continue
-            pair = CrossedPair(*job.texts, job.alpha, self.tokens, job.seed)
-            if pair.can_be_cut:
-                crossed[i] = pair
-        places = list(crossed)
-        lengths = [max(len(jobs[i].a), len(jobs[i].b)) for i in places]
-        for group in batches(lengths, batch_tokens, PATHS):
+        """Add the best crossovers of the jobs at `places`, which have the same number of texts."""
+        crossed = {i: CrossedTexts(jobs[i].texts, jobs[i].weights, self.tokens, jobs[i].seed) for i in places}
+        places = [i for i in places if crossed[i].can_be_cut]
+        if not places:
+            return
+        assert self.attention_mixing is not None
+        paths = sequences_of(len(jobs[places[0]].texts))
+        for group in batches([jobs[i].longest for i in places], batch_tokens, paths):
             batch = [places[i] for i in group]
-            assert self.attention_mixing is not None
             no_texts = self.attention_mixing.without_texts(len(batch))
             found = cross(self.engine, no_texts, [crossed[i] for i in batch], decoding)
             for i, texts in zip(batch, found, strict=True):
-                written[i] = texts
-                if len(texts) == decoding.n:
+                new = [text for text in texts if text not in written[i]]
+                written[i] = [*written[i], *new][: decoding.n]
+                if len(written[i]) == decoding.n:
                     on_progress(jobs[i].ends_row)
 
     def _mixture(self, rows: list[Job], states: dict[Ids, Tensor], by_attention: bool) -> Mixture:
         """Mix the states that the decoder attends to."""
-        alpha = torch.tensor([row.alpha for row in rows], dtype=torch.float64, device=self.engine.device)
-        states_a, mask_a = padded([states[row.a] for row in rows])
-        states_b, mask_b = padded([states[row.b] for row in rows])
+        alpha = torch.tensor([row.weights[0] for row in rows], dtype=torch.float64, device=self.engine.device)
+        states_a, mask_a = padded([states[row.ids[0]] for row in rows])
+        states_b, mask_b = padded([states[row.ids[1]] for row in rows])
         if by_attention:
             assert self.attention_mixing is not None
             return self.attention_mixing.mix(states_a, mask_a, states_b, mask_b, alpha)
@@ -389,7 +390,7 @@ def engine_for(model: Interpolator | str | Path | None, engine: str = "auto") ->
     return engines.choose(engine, load_config(model_folder(model)).base, find_device("auto"))
 
 
-def _mixed_lengths(lengths_a: list[int], lengths_b: list[int], alpha: list[float]) -> list[int]:
-    """Eq. 3, in tokens of a text or in sentences of a long text."""
-    ratios = torch.tensor(alpha, dtype=torch.float64)
-    return mixed_lengths(torch.tensor(lengths_a), torch.tensor(lengths_b), ratios).tolist()
+def _mixed_lengths(pairs: list[Job]) -> list[int]:
+    """Eq. 3."""
+    lengths_a, lengths_b = (torch.tensor([len(pair.ids[t]) for pair in pairs]) for t in (0, 1))
+    return mixed_lengths(lengths_a, lengths_b, torch.tensor([pair.weights[0] for pair in pairs])).tolist()

@@ -1,29 +1,32 @@
-"""Rows of (a, b, α, seed), and the jobs that they are split into, each of which fits the model's window."""
+"""Jobs: the parts that rows are split into, each of which fits the model's window."""
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
-import numpy as np
+from linda.config import LindaConfig
+from linda.errors import LindaError, checked_ratio, checked_text
+from linda.interpolation.between import Kind, is_negligible, kind_between, kind_of
+from linda.interpolation.calibration import calibrated
+from linda.interpolation.longtext import Part, align_sentences, split_to_window
+from linda.interpolation.rows import Row, checked_mixture, merged_texts, ratio_of, row_seeds
+from linda.model.tokens import Tokens
 
-from linda.errors import MOST_SEED, LindaError, checked_integer, checked_ratio, checked_text
-from linda.interpolation.between import Kind
-
-Row = tuple[str, str, float, int]  # a, b, alpha, seed
 Ids = tuple[int, ...]
+
+# Σ w·L may be slightly above a whole number, as 0.1·3 is: rounding that up would add a sentence.
+_FLOAT_DUST = 1e-4
 
 
 @dataclass(frozen=True)
 class Job:
-    """A pair of texts that both fit the window. A long row is split into several consecutive jobs."""
+    """Two or more texts that all fit the window. A long row is split into several consecutive jobs."""
 
-    texts: tuple[str, str]
-    a: Ids
-    b: Ids
-    alpha: float  # the ratio that is mixed, after calibration
+    texts: tuple[str, ...]
+    ids: tuple[Ids, ...]
+    weights: tuple[float, ...]  # of each text: of two, the ratio that is mixed, after calibration
     seed: int
     gap: str  # white space that follows the output in its row
     ends_row: bool
@@ -32,32 +35,112 @@ class Job:
     copies: bool  # whether to return the likeliest beam even if it is a copy
     unwanted: tuple[str, ...] = ()  # texts to avoid if there is another candidate
 
+    @property
+    def longest(self) -> int:
+        return max(map(len, self.ids))
 
-def checked_rows(a: str | list[str], b: str | list[str], alpha: float | Sequence[float], seed: int) -> list[Row]:
-    """Check all rows before anything is computed, so that an error in the last pair is reported at once."""
-    if isinstance(a, str) or isinstance(b, str):
-        raise LindaError("a and b must both be texts or both be lists of texts, got one of each")
-    a, b = list(a), list(b)
-    is_list = isinstance(alpha, Iterable) and not isinstance(alpha, str)
-    ratios: list[Any] = list(alpha) if is_list else [alpha] * len(a)  # type: ignore[arg-type]
-    if not len(a) == len(b) == len(ratios):
-        raise LindaError(f"got {len(a)} texts a, {len(b)} texts b and {len(ratios)} ratios; give as many of each")
-    rows = []
-    for number, (first, second, ratio, row_seed) in enumerate(
-        zip(a, b, ratios, row_seeds(seed), strict=False), start=1
-    ):
-        which = f" of pair {number}" if len(a) > 1 else ""
-        checked_text(first, f"text a{which}")
-        checked_text(second, f"text b{which}")
-        rows.append((first, second, checked_ratio(ratio, f"alpha{which}"), row_seed))
-    return rows
+    def without_least(self) -> Job:
+        """Leave out the text with the least weight, the last one of several."""
+        least = min(range(len(self.texts)), key=lambda t: (self.weights[t], -t))
+        texts, ids, weights = (
+            (*values[:least], *values[least + 1 :]) for values in (self.texts, self.ids, self.weights)
+        )
+        return replace(self, texts=texts, ids=ids, weights=_normalized(weights))
 
 
-def row_seeds(seed: int) -> Iterator[int]:
-    """Yield seeds without end: one for every row of a call, or for every part of a long row."""
-    checked_integer(seed, "seed", 0, MOST_SEED)
-    for row in itertools.count():
-        yield int(np.random.SeedSequence([seed, row]).generate_state(1)[0])
+class JobMaker:
+    """Splits rows into jobs for one model.
+
+    Args:
+        config: settings of the model.
+        tokens: its tokenizer.
+        by_attention: whether attention is mixed instead of states.
+        raw: whether the ratio is not calibrated.
+        copies: whether to return the likeliest beam even if it is a copy.
+    """
+
+    def __init__(self, config: LindaConfig, tokens: Tokens, *, by_attention: bool, raw: bool, copies: bool) -> None:
+        self._config, self._tokens = config, tokens
+        self._by_attention, self._raw, self._copies = by_attention, raw, copies
+
+    def __call__(self, row: Row) -> Iterator[Job]:
+        if len(row) == 4:
+            a, b, alpha, seed = row
+            return self._of_pair(checked_text(a, "text a"), checked_text(b, "text b"), checked_ratio(alpha), seed)
+        return self._of_texts(*checked_mixture(row[0], row[1]), row[2])
+
+    def _of_texts(self, texts: Sequence[str], weights: Sequence[float], seed: int) -> Iterator[Job]:
+        texts, weights = _without_negligible(*merged_texts(texts, weights))
+        if len(texts) <= 2:
+            yield from self._of_two_at_most(texts, weights, seed)
+            return
+        if not self._by_attention or self._copies:
+            raise LindaError(
+                f"{len(texts)} texts can be mixed only by a model that mixes by attention, without `raw` and `copies`; "
+                "use the embedded model, or mix two texts"
+            )
+        fits = all(len(self._tokens.ids(text)) <= self._config.window for text in texts)
+        parts = [(Part(texts, ""), seed, True)] if fits else self._parts(texts, weights, seed)
+        for part, part_seed, ends_row in parts:
+            yield replace(self._job_of_texts(part.texts, weights, part_seed), gap=part.gap, ends_row=ends_row)
+
+    def _job_of_texts(self, texts: Sequence[str], weights: Sequence[float], seed: int) -> Job:
+        """Return the job of texts that fit the window; sentences of different texts may be equal."""
+        texts, weights = _without_negligible(*merged_texts(texts, weights))
+        if len(texts) <= 2:
+            [job] = self._of_two_at_most(texts, weights, seed)
+            return job
+        ids = tuple(map(self._tokens.ids, texts))
+        kind = kind_between({token for text in ids for token in text}, self._tokens.bytes)
+        return Job(texts, ids, weights, seed, "", True, kind, self._by_attention, self._copies, unwanted=texts)
+
+    def _of_two_at_most(self, texts: Sequence[str], weights: Sequence[float], seed: int) -> Iterator[Job]:
+        if len(texts) == 1:
+            return self._of_pair(texts[0], texts[0], 1.0, seed)
+        return self._of_pair(texts[0], texts[1], ratio_of(weights), seed)
+
+    def _of_pair(self, a: str, b: str, alpha: float, seed: int) -> Iterator[Job]:
+        # Crossovers have the requested share, so they need no calibration.
+        is_exact = self._raw or self._by_attention
+        mixed = alpha if is_exact else calibrated(alpha, self._config.calibration)
+        ids_a, ids_b = self._tokens.ids(a), self._tokens.ids(b)
+        kind = Kind.END if self._copies else kind_of(alpha, a, b, {*ids_a, *ids_b}, self._tokens.bytes)
+
+        def job(texts: tuple[str, ...], ids: tuple[Ids, ...], seed: int, gap: str, ends_row: bool) -> Job:
+            weights = mixed, 1 - mixed
+            return Job(texts, ids, weights, seed, gap, ends_row, kind, self._by_attention, self._copies)
+
+        if max(len(ids_a), len(ids_b)) <= self._config.window:
+            unwanted = () if kind == Kind.END else (a, b)
+            yield replace(job((a, b), (ids_a, ids_b), seed, "", ends_row=True), unwanted=unwanted)
+            return
+        for part, part_seed, ends_row in self._parts((a, b), (alpha, 1 - alpha), seed):
+            yield job(part.texts, tuple(map(self._tokens.ids, part.texts)), part_seed, part.gap, ends_row)
+
+    def _parts(self, texts: Sequence[str], weights: Sequence[float], seed: int) -> Iterator[tuple[Part, int, bool]]:
+        """Split long texts into sentences to mix, each with its seed, and whether it is the last."""
+        sentences = [
+            split_to_window(text, lambda part: len(self._tokens.ids(part)), self._config.window) for text in texts
+        ]
+        mean = sum(weight * len(each) for weight, each in zip(weights, sentences, strict=True))
+        count = max(1, math.ceil(mean - _FLOAT_DUST))  # Eq. 3, in sentences
+        parts = align_sentences(sentences, count, weights)
+        for j, (part, part_seed) in enumerate(zip(parts, row_seeds(seed), strict=False)):
+            yield part, part_seed, j == count - 1
+
+
+def _without_negligible(texts: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Of three or more texts, leave out those with less than half a word in the mix."""
+    if len(texts) <= 2:
+        return tuple(texts), tuple(weights)
+    kept = [t for t, weight in enumerate(weights) if not is_negligible(weight, texts)]
+    kept = kept or [max(range(len(texts)), key=lambda t: weights[t])]
+    return tuple(texts[t] for t in kept), _normalized([weights[t] for t in kept])
+
+
+def _normalized(weights: Sequence[float]) -> tuple[float, ...]:
+    total = math.fsum(weights)
+    return tuple(weights) if math.isclose(total, 1.0) else tuple(weight / total for weight in weights)
 
 
 def chunks(jobs: Iterable[Job], tokens: int) -> Iterator[list[Job]]:
@@ -66,7 +149,7 @@ def chunks(jobs: Iterable[Job], tokens: int) -> Iterator[list[Job]]:
     held = 0
     for job in jobs:
         chunk.append(job)
-        held += max(len(job.a), len(job.b))
+        held += job.longest
         if held >= tokens:
             yield chunk
             chunk, held = [], 0

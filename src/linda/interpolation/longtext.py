@@ -1,11 +1,11 @@
 """Texts longer than the model's window: the idea of the length converter, applied to sentences.
 
-If either text is longer than the window, both are split into sentences, mixed sentence by sentence and joined again.
-Nothing is truncated.
+If one of the texts is longer than the window, all are split into sentences, mixed sentence by sentence and joined
+again. Nothing is truncated.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 # A sentence ends after . ! ? … (and closing quotes or brackets) before white space, after a full-width stop even
@@ -24,10 +24,9 @@ _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # J., U.S., e.g.
 
 @dataclass(frozen=True)
 class Part:
-    """One output sentence: the two sentences to mix, and the white space that follows the result."""
+    """One output sentence: the sentences to mix, one of each text, and the white space that follows the result."""
 
-    a: str
-    b: str
+    texts: tuple[str, ...]
     gap: str
 
 
@@ -65,17 +64,18 @@ def split_to_window(text: str, count_tokens: Callable[[str], int], window: int) 
     return pieces
 
 
-def pair_sentences(a: list[str], b: list[str], count: int, alpha: float) -> list[Part]:
-    """Pair sentences for `count` parts: part j uses the sentence of each text at the relative position of its middle.
+def align_sentences(texts: Sequence[list[str]], count: int, weights: Sequence[float]) -> list[Part]:
+    """Align sentences for `count` parts: part j uses the sentence of each text at the relative position of its middle.
 
-    With as many parts as a text has sentences, part j uses sentence j: α=1 reproduces a, α=0 reproduces b.
-    The white space between sentences is that of the text with the greater share.
+    With as many parts as a text has sentences, part j uses sentence j: a text with weight 1 is reproduced.
+    The white space between sentences is that of the text with the greatest weight.
     """
+    leading = max(range(len(texts)), key=lambda t: weights[t])
     parts = []
     for j in range(count):
-        i_a, i_b = (len(sentences) * (2 * j + 1) // (2 * count) for sentences in (a, b))
-        gap = _gap_after(a, i_a) if alpha >= 0.5 else _gap_after(b, i_b)
-        parts.append(Part(a[i_a].strip(), b[i_b].strip(), gap if j < count - 1 else ""))
+        places = [len(sentences) * (2 * j + 1) // (2 * count) for sentences in texts]
+        gap = _gap_after(texts[leading], places[leading]) if j < count - 1 else ""
+        parts.append(Part(tuple(text[place].strip() for text, place in zip(texts, places, strict=True)), gap))
     return parts
 
 

@@ -1,4 +1,4 @@
-"""How many words of a text come from each of two texts. Plain Python: no model, no tensors.
+"""How many words of a text come from each of two or more texts. Plain Python: no model, no tensors.
 
 A word is a case-folded run of letters and digits, with apostrophes and hyphens inside it. Punctuation is not counted:
 almost every sentence ends in a full stop, and that says nothing about where it comes from.
@@ -66,6 +66,40 @@ def share_of_first(output: str, a: str, b: str) -> float:
     words), the share is 0.5.
     """
     return PairPrecisions.of(output, a, b).share
+
+
+def shares(output: str, texts: Sequence[str]) -> list[float]:
+    """The share of each of two or more texts in the output, by words: 1 and 0 … for a copy of the first.
+
+        gainᵗ = max(0, P(output, t) − max P(u, t) over the other texts u)
+        shareᵗ = gainᵗ / Σ gains
+
+    For two texts this is `share_of_first` and the rest. If all gains are 0, the shares are equal.
+    """
+    return _shares(_precisions(output, texts))
+
+
+def mean_shares(outputs: Sequence[str], rows: Sequence[Sequence[str]]) -> list[float]:
+    """The share of each text over many rows of texts: the shares of the mean precisions (see `mean_share_of_first`)."""
+    tables = [_precisions(output, texts) for output, texts in zip(outputs, rows, strict=True)]
+    return _shares(
+        [[sum(cells) / len(tables) for cells in zip(*columns, strict=True)] for columns in zip(*tables, strict=True)]
+    )
+
+
+def _precisions(output: str, texts: Sequence[str]) -> list[list[float]]:
+    """For each text, the precision of the output against it, then those of the other texts against it."""
+    return [
+        [unigram_precision(output, text), *(unigram_precision(other, text) for u, other in enumerate(texts) if u != t)]
+        for t, text in enumerate(texts)
+    ]
+
+
+def _shares(table: Sequence[Sequence[float]]) -> list[float]:
+    """The shares of texts with these `_precisions`."""
+    gains = [max(0.0, of_output - max(of_others)) for of_output, *of_others in table]
+    total = sum(gains)
+    return [gain / total if total > 0 else 1 / len(gains) for gain in gains]
 
 
 @dataclass(frozen=True)
@@ -143,9 +177,14 @@ def has_content_words_of_both(output: str, a: str, b: str) -> bool:
 
     Content words are all words except FUNCTION_WORDS.
     """
+    return has_content_words_of_all(output, (a, b))
+
+
+def has_content_words_of_all(output: str, texts: Sequence[str]) -> bool:
+    """Whether the output has, of each text, a content word that no other text has."""
     content = set(words(output)) - FUNCTION_WORDS
-    words_a, words_b = set(words(a)), set(words(b))
-    return bool(content & (words_a - words_b)) and bool(content & (words_b - words_a))
+    own = Counter(word for text in texts for word in set(words(text)))
+    return all(any(own[word] == 1 for word in content & set(words(text))) for text in texts)
 
 
 def faithfulness(output: str, a: str, b: str) -> float:

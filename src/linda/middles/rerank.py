@@ -139,18 +139,18 @@ class SeamRanker:
         return logits.gather(1, tokens[:, None])[:, 0] - logits.logsumexp(dim=1)
 
     def _seam_scores(
-        self, seams: Sequence[tuple[int, int, int, int]], read: Sequence[_Read], cache: list[tuple[Tensor, Tensor]]
+        self, seams: Sequence[tuple[int, int, int, int, int]], read: Sequence[_Read], cache: list[tuple[Tensor, Tensor]]
     ) -> list[float]:
         """Return log p of the tokens after each seam, minus that of the same tokens in their own context."""
         from transformers import DynamicCache
 
         if not seams:
             return []
-        before = [2 * pair + first for pair, first, _, _ in seams]
-        prefix = torch.tensor([read[row].starts[i] for row, (_, _, i, _) in zip(before, seams, strict=True)])
+        before = [2 * pair + first for pair, first, _, _, _ in seams]
+        prefix = torch.tensor([read[row].starts[i] for row, (_, _, i, _, _) in zip(before, seams, strict=True)])
         afters = []
-        for pair, first, _, j in seams:
-            other = read[2 * pair + 1 - first]
+        for pair, _, _, second, j in seams:
+            other = read[2 * pair + second]
             afters.append((other, other.starts[j], min(other.starts[j] + _SEAM_TOKENS, len(other.ids))))
         width = int(prefix.max()) + 1
         # The last token before the seam is processed again: its state predicts the first token after it.

@@ -42,7 +42,7 @@ def trigram_search(a: str, b: str, model: TrigramModel) -> tuple[CutText, CutTex
     first, second = CutText(a, b), CutText(b, a)
     places = TokenPlaces(first, model), TokenPlaces(second, model)
     scores = SeamScores(
-        seams=(seam_scores(*places, model), seam_scores(*places[::-1], model)),
+        seams={(0, 1): seam_scores(*places, model), (1, 0): seam_scores(*places[::-1], model)},
         runs=(np.zeros(len(first) + 1), np.zeros(len(second) + 1)),
         lengths=(places[0].lengths, places[1].lengths),
         second_seam=_SECOND_SEAM,

@@ -13,8 +13,9 @@ from fastapi.responses import FileResponse, JSONResponse, Response, StreamingRes
 from starlette.exceptions import HTTPException
 
 from linda import __version__
+from linda.interpolation.rows import PairRow
 from linda.measures import share_of_first
-from linda.web.batcher import Batcher, Candidates, Row
+from linda.web.batcher import Batcher, Candidates
 from linda.web.bench_results import read_results, results_of_sent
 from linda.web.interpolation import SCORE_IS, checked_rows, checked_settings
 from linda.web.jobs import Job, Workspace
@@ -157,7 +158,7 @@ def _found(job: Job | None) -> Job:
     return job
 
 
-def _result(row: Row, candidates: Candidates, with_origins: bool) -> dict[str, Any]:
+def _result(row: PairRow, candidates: Candidates, with_origins: bool) -> dict[str, Any]:
     a, b, alpha, _ = row
     texts = [text for text, _ in candidates]
     result: dict[str, Any] = {"alpha": alpha, "texts": texts, "scores": [score for _, score in candidates]}
@@ -168,7 +169,7 @@ def _result(row: Row, candidates: Candidates, with_origins: bool) -> dict[str, A
 
 
 async def _events(
-    rows: list[Row], results: AsyncIterator[tuple[int, Candidates]], with_origins: bool
+    rows: list[PairRow], results: AsyncIterator[tuple[int, Candidates]], with_origins: bool
 ) -> AsyncIterator[str]:
     """Server-sent events: `result` for every finished row, then `done`, or `error`."""
     try:

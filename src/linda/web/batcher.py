@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
-Row = tuple[str, str, float, int]  # a, b, alpha, seed
+from linda.interpolation.rows import Row, texts_of
+
 Settings = tuple[tuple[str, Any], ...]  # decoding settings by name, sorted: equal ones can share a batch
 Candidates = list[tuple[str, float | None]]  # the texts of a row and their scores, best first
 
@@ -196,7 +197,7 @@ class Batcher:
             ticket = sharing.popleft()
             index, row = ticket.rows.popleft()
             batch.members.append((ticket, index, row))
-            characters += len(row[0]) + len(row[1])
+            characters += sum(map(len, texts_of(row)))
             if ticket.rows:
                 sharing.append(ticket)
         self._tickets = deque(ticket for ticket in self._tickets if ticket.rows)

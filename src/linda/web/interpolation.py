@@ -10,8 +10,9 @@ from typing import Any
 
 from linda.engines.decoding import Decoding, Hypothesis
 from linda.interpolation import Interpolator
-from linda.interpolation.jobs import checked_rows as checked_rows
-from linda.web.batcher import Batcher, Candidates, Row, Settings
+from linda.interpolation.rows import Row, with_seed
+from linda.interpolation.rows import checked_rows as checked_rows
+from linda.web.batcher import Batcher, Candidates, Settings
 
 # Encoded texts that later requests find again: the same text often comes with other partners and ratios. 32 MB at 512
 # numbers a state.
@@ -64,10 +65,10 @@ class ScoredInterpolator:
             return
         self._scores.clear()
         if not settings["sample"]:
-            rows = [(a, b, alpha, number) for number, (a, b, alpha, _) in enumerate(rows)]
+            rows = [with_seed(row, number) for number, row in enumerate(rows)]
         stream = self._scored.mix_stream(rows, on_progress=on_progress, encoded=self._encoded, **settings)
-        for (_, _, _, seed), texts in zip(rows, stream, strict=True):
-            yield [(text, self._scores.find(seed, text)) for text in texts]
+        for row, texts in zip(rows, stream, strict=True):
+            yield [(text, self._scores.find(row[-1], text)) for text in texts]
 
 
 class _ScoreKeeper:
