@@ -42,6 +42,7 @@ Examples:
 
 ALPHA_HELP = "Share of A, from 0 to 1; several separated by commas.  [default: 0.5]"
 PAIRS_HELP = "Read pairs from a TSV, CSV or JSON lines file with columns a and b; - for standard input."
+OUTPUT_HELP = "Write JSON lines to FILE, which appears when complete; - for standard output."
 N_HELP = "Candidates per pair and ratio, best first (at most 10,000)."
 TOP_P_HELP = "Nucleus sampling threshold (with --sample)."
 TEMPERATURE_HELP = "Sampling temperature; lower values favour likely words (with --sample)."
@@ -54,7 +55,7 @@ BATCH_TOKENS_HELP = "Maximum tokens per batch; affects memory, not results.  [de
 @click.option("--alpha", metavar="RATIOS", help=ALPHA_HELP)
 @click.option("--ladder", type=click.IntRange(2, MOST_RATIOS), metavar="N", help="Use N evenly spaced ratios, 0 to 1.")
 @click.option("--pairs", type=FILE, metavar="FILE", help=PAIRS_HELP)
-@click.option("--output", type=FILE, metavar="FILE", help="Write JSON lines to FILE, which appears when complete.")
+@click.option("--output", type=FILE, metavar="FILE", help=OUTPUT_HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines with a, b, alpha and text.")
 @click.option("--n", default=1, help=N_HELP)
 @click.option("--raw", is_flag=True, help="Mix by the ratio itself, without calibration, as in the paper.")
@@ -94,6 +95,8 @@ def command(
     # Whatever is wrong is told before the model is loaded.
     from linda.engines.decoding import Decoding
 
+    if output == "-":
+        output, as_json = None, True
     ratios = _ratios(alpha, ladder)
     _check_output(output, pairs)
     Decoding(**decoding)
