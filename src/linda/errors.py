@@ -18,10 +18,15 @@ class LindaError(ValueError):
 
 def checked_text(value: Any, name: str) -> str:
     """Check that a value is a text that is not blank. `name` is its name in messages."""
+    if isinstance(value, str) and not value.strip():
+        raise LindaError(f"{name} is empty; give a text with at least one word")
+    return checked_unicode(value, name)
+
+
+def checked_unicode(value: Any, name: str) -> str:
+    """Check that a value is a text, which may be blank, without lone surrogates. `name` is its name in messages."""
     if not isinstance(value, str):
         raise LindaError(f"{name} is {shortened(value)}, not a text")
-    if not value.strip():
-        raise LindaError(f"{name} is empty; give a text with at least one word")
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -65,6 +70,13 @@ def checked_number(value: Any, name: str, least: float, most: float = math.inf) 
     if not (least <= number <= most and math.isfinite(number)):
         raise LindaError(f"{name} is {shortened(value)}; it must be a number {limits}")
     return number
+
+
+def checked_kind(value: Any, name: str, kinds: type | tuple[type, ...], wanted: str) -> Any:
+    """Check the type of a value. `name` is its name in messages, `wanted` describes the type."""
+    if not isinstance(value, kinds):
+        raise LindaError(f"{name} is {shortened(value)}; it must be {wanted}")
+    return value
 
 
 def shortened(value: Any, limit: int = 80) -> str:

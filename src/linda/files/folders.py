@@ -20,6 +20,7 @@ def atomic_folder(folder: Path, kind: str, is_of_kind: Callable[[Path], bool]) -
         kind: what is written, for messages.
         is_of_kind: whether a folder contains such a thing, and so may be replaced.
     """
+    folder = checked_path(folder)
     check_replaceable(folder, kind, is_of_kind)
     old = _old_place(folder)
     if old.exists() and not folder.exists():

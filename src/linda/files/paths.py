@@ -15,6 +15,8 @@ PIPE_SECONDS = 30.0
 
 def checked_path(path: str | Path) -> Path:
     """Return the path, unless it is unusable: a NUL character, a name too long, a loop of symbolic links."""
+    if not isinstance(path, str | Path):
+        raise LindaError(f"the path is {shortened(path)}; it must be the name of a file or folder")
     if "\0" in str(path):
         raise LindaError(f"the path {shortened(str(path))} contains a NUL character; give another name")
     if not str(path):

@@ -22,7 +22,7 @@ from linda import engines
 from linda.config import LindaConfig
 from linda.engines import Engine
 from linda.engines.decoding import Decoding
-from linda.errors import LindaError, checked_ratio, checked_text
+from linda.errors import LindaError, checked_integer, checked_ratio, checked_text
 from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, kind_of, without_broken
 from linda.interpolation.calibration import calibrated
 from linda.interpolation.crossing import PATHS, CrossedPair, cross
@@ -32,7 +32,7 @@ from linda.interpolation.longtext import pair_sentences, split_to_window
 from linda.interpolation.memory import give_back
 from linda.model import LengthConverter, mixed_lengths
 from linda.model.attention_mixing import AttentionMixing, Mixture
-from linda.model.batching import batches, padded
+from linda.model.batching import MOST_TOKENS, batches, padded
 from linda.model.checkpoint import load_attention_mixing, load_config, load_converter, model_folder
 from linda.model.pretrained import find_device
 from linda.model.tokens import Tokens
@@ -207,6 +207,11 @@ class Interpolator:
             A list of n texts per row.
         """
         settings = Decoding.of({"n": n, **decoding})
+        vocabulary = self.config.base["vocab_size"]
+        for token in settings.withheld:
+            checked_integer(token, "withheld", 0, vocabulary - 1)
+        if batch_tokens is not None:
+            checked_integer(batch_tokens, "batch_tokens", 1, MOST_TOKENS)
         copies = raw if copies is None else copies
         jobs = (job for row in rows for job in self._jobs(*row, raw=raw, copies=copies))
         return self._stream(jobs, settings, batch_tokens, on_progress or (lambda count: None), encoded)
