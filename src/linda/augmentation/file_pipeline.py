@@ -31,6 +31,7 @@ from linda.augmentation.summary import RunSummary, Tally
 from linda.errors import MOST_SEED, LindaError, checked_integer, checked_kind, shortened
 from linda.files.inputs import InputFile, input_files
 from linda.files.jsonfile import read_json_object
+from linda.files.paths import checked_output_path
 from linda.files.spool import Spool
 from linda.files.storage import is_url
 from linda.files.tables import find_format, open_table
@@ -222,6 +223,8 @@ class _Request:
                 raise LindaError("a run that writes to standard output cannot be resumed; give a file with --output")
             return
         if self.is_folder:
+            if not is_url(self.output):
+                checked_output_path(self.output)
             return
         if is_url(self.output):
             raise LindaError(f"cannot write {self.output}: a remote output is a folder of parts; end it in /")

@@ -31,6 +31,16 @@ def checked_path(path: str | Path) -> Path:
     return place
 
 
+def checked_output_path(path: str | Path) -> Path:
+    """Return the path of a file or folder to write. Its name must be UTF-8: libraries cannot write others."""
+    place = checked_path(path)
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise LindaError(f"cannot write {shortened(str(path))}: the name is not UTF-8; give another") from error
+    return place
+
+
 def open_input(path: str | Path) -> BinaryIO:
     """Open a file, a pipe or (`-`) standard input for reading.
 
