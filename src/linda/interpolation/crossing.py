@@ -152,7 +152,7 @@ def cross(engine: Engine, mixture: Mixture, pairs: Sequence[CrossedPair], decodi
     if any(log_p.isnan().any() for row in reading.log_p for log_p in row):
         raise LindaError("the decoder's scores are not numbers: the weights are damaged; download the model again")
     count = _DRAWN_FROM if decoding.sample else max(decoding.n, _READ_ON)
-    found = [pair.best(*read, count) for pair, read in zip(pairs, reading.log_p, strict=True)]
+    found = [pair.best(read_a, read_b, count) for pair, (read_a, read_b) in zip(pairs, reading.log_p, strict=True)]
     if decoding.sample:
         found = [_drawn(crossovers, pair.seed, decoding) for crossovers, pair in zip(found, pairs, strict=True)]
     else:
