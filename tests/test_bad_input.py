@@ -107,3 +107,44 @@ def test_more_rows_than_a_plan_can_have(tmp_path: Path, settings: dict[str, int]
     (tmp_path / "in.csv").write_text("text,label\nthe cat sat,a\na dog ran,a\n")
     with pytest.raises(LindaError, match=next(iter(settings))):
         augment_file(Augmenter(method="eda", **settings), tmp_path / "in.csv", tmp_path / "out.csv")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"per_row": None}, "per_row is None"),
+        ({"ratio": None}, "ratio is None; it must be a text"),
+        ({"weight": "x"}, "weight is 'x'"),
+        ({"temperature": None}, "the temperature is None"),
+        ({"gates": None}, "gates is None"),
+        ({"protect": [5]}, "protect is 5"),
+        ({"protect": "regex:" + "(" * 500}, "is not a regular expression"),
+        ({"classes": 5}, "classes is 5"),
+        ({"method": "backtranslation", "translate": ("one",)}, "give two models"),
+        ({"balance": 10**30}, "balance is 1000"),
+    ],
+)
+def test_wrong_types_of_settings_are_told_before_anything_is_read(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(LindaError, match=re.escape(message)):
+        Augmenter(**{"method": "eda", **settings})
+
+
+def test_a_constant_ratio_may_be_a_number() -> None:
+    assert Augmenter(ratio=0.5) == Augmenter(ratio="0.5")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"source": 5}, "source is 5"),
+        ({"plan": []}, "plan is []"),
+        ({"block_rows": None}, "block_rows is None"),
+        ({"block_range": (1,)}, "block_range is (1,); give two block numbers"),
+        ({"augmenter": {}}, "augmenter is {}"),
+    ],
+)
+def test_wrong_types_of_files_and_blocks_are_told(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
+    given = {"augmenter": Augmenter(method="eda"), "source": "in.csv", "output": tmp_path / "out.csv"} | settings
+    with pytest.raises(LindaError, match=re.escape(message)):
+        augment_file(**given)
+    assert not any(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -171,3 +172,13 @@ def assert_refused(result: Result, expected: str) -> None:
     assert expected in result.stderr
     messages = [line for line in result.stderr.strip().splitlines() if not line.startswith(("Usage", "Try", "\n"))]
     assert len([line for line in messages if line]) == 1
+
+
+def test_a_pipe_or_a_device_is_not_replaced_by_the_table(tmp_path: Path) -> None:
+    corpus, pipe = tmp_path / "corpus.txt", tmp_path / "pipe"
+    corpus.write_text("the cat sat on the river\n")
+    os.mkfifo(pipe)
+    result = run("table", corpus, "--output", pipe)
+    assert result.exit_code == 2
+    assert f"cannot write {pipe}: it is a device or a pipe" in result.stderr
+    assert pipe.is_fifo()

@@ -422,3 +422,8 @@ def test_a_server_writes_the_same_texts(linda: Interpolator) -> None:
         assert list(SharedInterpolator(linda, batcher).mix_stream(rows)) == wanted
     finally:
         batcher.close()
+
+
+def test_texts_are_read_in_half_precision_too(folder: Path) -> None:
+    half = Interpolator.from_pretrained(folder, device="cpu", precision="bf16")
+    assert half.mix(*PAIRS[0], 0.5) not in PAIRS[0]

@@ -188,3 +188,28 @@ def test_a_branch_is_read_as_if_its_prefix_had_been_read_anew(make, family):
             whole = [*sequences[row][branch.sequence][: branch.length], *branch.tokens]
             [[anew]] = engine.read(states[one], mask[one], [[whole]], wanted[one]).log_p
             torch.testing.assert_close(log_p, anew[branch.length + 1 :], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", KNOWN)
+def test_one_state_is_read_like_one_of_several_that_are_masked(family) -> None:
+    """Softmax over one state is 1, so the engine skips it: to the last bit the same."""
+    model = build(family)
+    engine = int8(model)
+    states, _ = rows(4)
+    sequences = sequences_of(model, [2, 1, 4, 3])
+    wanted = wanted_of(model, sequences)
+    branches = [[Branch(0, len(row[0]) // 2, row[0][:3])] for row in sequences]
+    one, several = (
+        engine.read(states[:, :count], torch.tensor([[1] + [0] * (count - 1)] * 4), sequences, wanted)
+        for count in (1, 5)
+    )
+    for first, second in ((one.log_p, several.log_p), (one.read_on(branches), several.read_on(branches))):
+        assert all(x.equal(y) for a, b in zip(first, second, strict=True) for x, y in zip(a, b, strict=True))
+
+
+def test_branches_without_tokens_have_no_scores() -> None:
+    model = build(marian)
+    states, mask = rows(1)
+    reading = int8(model).read(states, mask, [[[5, 6, 7]]], [[5, 6]])
+    [[found]] = reading.read_on([[Branch(0, 1, [])]])
+    assert found.shape == (0, 2)

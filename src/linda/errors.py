@@ -19,10 +19,15 @@ class LindaError(ValueError):
 
 def checked_text(value: Any, name: str) -> str:
     """Check that a value is a text that is not blank. `name` is its name in messages."""
+    if isinstance(value, str) and not value.strip():
+        raise LindaError(f"{name} is empty; give a text with at least one word")
+    return checked_unicode(value, name)
+
+
+def checked_unicode(value: Any, name: str) -> str:
+    """Check that a value is a text, which may be blank, without lone surrogates. `name` is its name in messages."""
     if not isinstance(value, str):
         raise LindaError(f"{name} is {shortened(value)}, not a text")
-    if not value.strip():
-        raise LindaError(f"{name} is empty; give a text with at least one word")
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -80,6 +85,13 @@ def checked_weights(weights: Sequence[Any], count: int, which: str = "") -> tupl
         raise LindaError(f"the weights{which} sum to {total:g}; give at least one above 0, such as 0.5, 0.3, 0.2")
     # Weights that sum to 1 up to rounding are not changed: 0.3 and 0.7 are exactly the ratio 0.3.
     return tuple(numbers if math.isclose(total, 1.0) else [number / total for number in numbers])
+
+
+def checked_kind(value: Any, name: str, kinds: type | tuple[type, ...], wanted: str) -> Any:
+    """Check the type of a value. `name` is its name in messages, `wanted` describes the type."""
+    if not isinstance(value, kinds):
+        raise LindaError(f"{name} is {shortened(value)}; it must be {wanted}")
+    return value
 
 
 def shortened(value: Any, limit: int = 80) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from fuzz import mistakes
+from fuzz import api, mistakes
 from fuzz.mistakes import Random
 from fuzz.running import Case
 from fuzz.world import ROWS, TEXTS
@@ -64,6 +64,7 @@ class Maker:
             self.taken_name,
             self.too_much,
             self.one_file_for_two,
+            self.wrong_python_value,
         ]
 
     def make(self, number: int, folder: Path) -> Case:
@@ -320,6 +321,7 @@ class Maker:
         uses = [
             ("model", "interpolate", "--model", {"--engine": draw.choice(["auto", "torch"])}),
             ("model", "interpolate", "--model", {"--engine": "int8", "--sample": None}),
+            ("attention", "interpolate", "--model", {"--engine": draw.choice(["int8", "torch"])}),
             ("model", "calibrate", "MODEL", {}),
             ("model", "export", "MODEL", {"--bits": draw.choice(["8", "16", "32"])}),
             ("model", "inspect", "MODEL", {}),
@@ -437,6 +439,9 @@ class Maker:
             ]
         )  # fmt: skip
         return self.case(command, self.good(command, folder) | more | {name: billion}, billion, f"{int(billion):,}")
+
+    def wrong_python_value(self, draw: Random, folder: Path) -> Case:
+        return api.wrong_python_value(draw, self.world, folder)
 
     def one_file_for_two(self, draw: Random, folder: Path) -> Case:
         """The output would be the input."""

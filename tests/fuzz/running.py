@@ -7,7 +7,8 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +27,7 @@ class Case:
     may_pass: bool = False  # the damage may be in a part that is not read
     outputs: tuple[str, ...] = ()  # prefixes of names that a successful run may write
     exact_outputs: tuple[str, ...] | None = None  # or exact names instead
+    call: Callable[[], object] | None = None  # or a call of the Python API instead of a command line
 
 
 @dataclass
@@ -146,7 +148,10 @@ def _be_linda(case: Case, folder: Path, logs: Path) -> None:
         from linda.files import paths
 
         paths.PIPE_SECONDS = 0.5  # the test is that the wait ends
-        main(case.arguments, prog_name="linda")
+        if case.call is None:
+            main(case.arguments, prog_name="linda")
+        else:
+            _call(case.call)
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -159,6 +164,18 @@ def _be_linda(case: Case, folder: Path, logs: Path) -> None:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os._exit(code)
+
+
+def _call(compute: Callable[[], object]) -> None:
+    """A call of the Python API: its errors are shown as the command line shows them."""
+    from linda.errors import LindaError
+
+    warnings.simplefilter("ignore")  # they tell the user of rows that could not be made
+    try:
+        compute()
+    except LindaError as error:
+        print(f"linda: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
 
 
 def _stdin(kind: str) -> int:

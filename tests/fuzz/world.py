@@ -23,6 +23,7 @@ def make_world(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     save_tiny_base(folder / "base")
     LindaModel.from_seq2seq(folder / "base", max_length=24).save_pretrained(folder / "model")
+    LindaModel.from_seq2seq(folder / "base", max_length=24, mixing="attention").save_pretrained(folder / "attention")
     (folder / "marian").mkdir()
     save_tiny_marian(folder / "marian")
     save_tiny_bert(folder / "encoder")

@@ -15,14 +15,23 @@ from typing import Any
 import numpy as np
 
 from linda.augmentation.labels import LabelName, shown
-from linda.augmentation.plan import RATIO_DECIMALS, Classes, Plan, Ratio, check_seed, random_words, uniform_numbers
-from linda.errors import LindaError
+from linda.augmentation.plan import (
+    MOST_ROWS,
+    RATIO_DECIMALS,
+    Classes,
+    Plan,
+    Ratio,
+    check_seed,
+    random_words,
+    uniform_numbers,
+)
+from linda.errors import LindaError, shortened
 
 Balance = bool | int | float | str | Mapping[LabelName, int]
 
 LARGEST = "largest"
 
-_PER_CLASS = re.compile(r"(.+?)=(\d+)(?:,|$)")
+_PER_CLASS = re.compile(r"(.+?)=(\d{1,18})(?:,|$)")
 
 # Multiples of it, modulo 1, are evenly spread: a pair is reused at ratios far from its earlier ones.
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -46,8 +55,8 @@ def parse_balance(balance: Balance) -> int | float | Mapping[LabelName, int]:
     if isinstance(value, float) and 0 < value <= 1:
         return value
     raise LindaError(
-        f"balance is {balance!r}; give {LARGEST!r}, a number of rows (200), a share of the largest class (0.5), "
-        "or rows per class (rare=300,other=100)"
+        f"balance is {shortened(balance)}; give {LARGEST!r}, a number of rows (200, at most {MOST_ROWS:,}), a share of "
+        "the largest class (0.5), or rows per class (rare=300,other=100)"
     )
 
 
@@ -65,7 +74,7 @@ def _parsed_text(text: str) -> object:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(1 <= value <= MOST_ROWS)
 
 
 def rows_to_make(counts: Mapping[LabelName, int], balance: Balance) -> dict[LabelName, int]:

@@ -1,7 +1,7 @@
 """Labelled rows of a table, checked: the input of all further steps."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from linda.augmentation.labels import LabelName, LabelReader, Labels, shown
 from linda.augmentation.multi_labels import MultiLabelReader
-from linda.errors import LindaError, checked_text
+from linda.errors import LindaError, checked_kind, checked_text
 
 # The texts of one row: one, or the two of a pair task.
 Example = tuple[str, ...]
@@ -48,6 +48,8 @@ class ListTable:
     """Parallel lists."""
 
     def __init__(self, lists: Mapping[str, Sequence[Any]]) -> None:
+        for name, values in lists.items():
+            checked_kind(values, f"the column {name!r}", (Sized,), "a list")
         lengths = {name: len(values) for name, values in lists.items()}
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{name} {length}" for name, length in lengths.items())

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 
 import numpy as np
 
@@ -27,9 +28,10 @@ from linda.augmentation.planning import check_no_balance, to_make
 from linda.augmentation.preparation import prepare, run_values, with_teacher
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import RunSummary, Tally
-from linda.errors import LindaError
+from linda.errors import MOST_SEED, LindaError, checked_integer, checked_kind, shortened
 from linda.files.inputs import InputFile, input_files
 from linda.files.jsonfile import read_json_object
+from linda.files.paths import checked_output_path
 from linda.files.spool import Spool
 from linda.files.storage import is_url
 from linda.files.tables import find_format, open_table
@@ -84,6 +86,7 @@ def augment_file(
         print(linda.augment_file(linda.Augmenter(per_row=2), "train.csv", "bigger.parquet"))
     """
     start = time.monotonic()
+    checked_kind(augmenter, "augmenter", Augmenter, "a linda.Augmenter")
     request = _Request(source, output, plan, block_rows, shuffle, block_range, join, resume, restart)
     if plan is not None:
         check_no_balance(augmenter)
@@ -197,8 +200,16 @@ class _Request:
         return str(self.output).endswith("/")
 
     def __post_init__(self) -> None:
-        if self.block_rows < 1:
-            raise LindaError(f"the number of rows per block is {self.block_rows}; it must be at least 1")
+        for name in ("source", "output"):
+            checked_kind(getattr(self, name), name, (str, Path), "the name of a file or folder")
+        checked_kind(self.plan, "plan", (Plan, NoneType), "a linda.Plan, such as Plan.read(FILE)")
+        checked_integer(self.block_rows, "block_rows", 1, MOST_SEED)
+        if self.block_range is not None:
+            checked_kind(self.block_range, "block_range", (tuple, list), "two block numbers, as (0, 40)")
+            if len(self.block_range) != 2:
+                raise LindaError(f"block_range is {shortened(self.block_range)}; give two block numbers, as (0, 40)")
+            for number in self.block_range:
+                checked_integer(number, "block_range", 0, MOST_SEED)
         if self.shuffle and self.plan is not None:
             raise LindaError(
                 "a plan names rows by their place in the input, which --shuffle changes; leave one of them out"
@@ -212,6 +223,8 @@ class _Request:
                 raise LindaError("a run that writes to standard output cannot be resumed; give a file with --output")
             return
         if self.is_folder:
+            if not is_url(self.output):
+                checked_output_path(self.output)
             return
         if is_url(self.output):
             raise LindaError(f"cannot write {self.output}: a remote output is a folder of parts; end it in /")

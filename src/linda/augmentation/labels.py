@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,8 +102,10 @@ def sharpened(labels: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def check_temperature(temperature: float) -> None:
-    if not 0 < temperature < math.inf:
-        raise LindaError(f"the temperature is {temperature:g}; it must be above 0 (1 keeps labels as they are)")
+    if isinstance(temperature, bool) or not isinstance(temperature, Real) or not 0 < temperature < math.inf:
+        raise LindaError(
+            f"the temperature is {shortened(temperature)}; it must be above 0 (1 keeps labels as they are)"
+        )
 
 
 def hard(labels: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linda.errors import LindaError, checked_integer, checked_ratio, shortened
+from linda.errors import LindaError, checked_integer, checked_ratio, reason, shortened
 from linda.files.rowfile import read_rows
 from linda.files.textio import atomic_writer, open_text
 
@@ -100,10 +100,15 @@ class Plan:
     @classmethod
     def of(cls, rows: list[PlanRow]) -> "Plan":
         """Create a plan from rows."""
-        row, partner, alpha, seed = zip(*rows, strict=True) if rows else ((), (), (), ())
-        integers = (np.asarray(column, dtype=np.int64) for column in (row, partner, seed))
-        row_column, partner_column, seed_column = integers
-        return cls(row_column, partner_column, np.asarray(alpha, dtype=np.float64), seed_column)
+        try:
+            row, partner, alpha, seed = zip(*rows, strict=True) if rows else ((), (), (), ())
+            integers = (np.asarray(column, dtype=np.int64) for column in (row, partner, seed))
+            row_column, partner_column, seed_column = integers
+            return cls(row_column, partner_column, np.asarray(alpha, dtype=np.float64), seed_column)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise LindaError(
+                f"the plan {shortened(rows)} is not a list of (row, partner, alpha, seed) ({reason(error)})"
+            ) from error
 
     def check_fits(self, codes: np.ndarray, unlabelled: int = 0) -> None:
         """Raise a `LindaError` unless every row and partner is a row of the data that is not skipped.

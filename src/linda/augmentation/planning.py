@@ -9,7 +9,7 @@ from linda.augmentation.examples import Examples
 from linda.augmentation.labels import LabelName, shown
 from linda.augmentation.plan import Plan, make_plan
 from linda.augmentation.settings import AugmentationSettings
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_kind
 
 
 def notes(examples: Examples, settings: AugmentationSettings, *, plan_is_given: bool) -> Iterator[str]:
@@ -88,6 +88,7 @@ def planned_rows(
         plan, planner = planned_rows(examples, AugmentationSettings(balance=True))
     """
     if plan is not None:
+        checked_kind(plan, "plan", Plan, "a linda.Plan, such as Plan.read(FILE)")
         check_no_balance(settings)
         plan.check_fits(examples.labels.codes, examples.unlabelled)
         return plan, None

@@ -17,7 +17,7 @@ import numpy as np
 from linda.augmentation.gates import Gates
 from linda.augmentation.pipeline import Augmenter
 from linda.augmentation.settings import AugmentationSettings
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_kind
 from linda.methods import AugmentationMethod
 
 try:
@@ -98,7 +98,9 @@ class LindaSampler(BaseOverSampler):
         self.workers = workers
 
     def _check_X_y(self, X: Any, y: Any) -> tuple[Any, np.ndarray, bool]:
-        y, is_binarized = check_target_type(y, indicate_one_vs_all=True)
+        if isinstance(y, list) and not y:
+            raise LindaError("y is empty; give at least two rows of each class")
+        y, is_binarized = check_target_type(np.asarray(y) if isinstance(y, list) else y, indicate_one_vs_all=True)
         validate_data(self, X=X, y=y, reset=True, skip_check_array=True)
         return X, y, is_binarized
 
@@ -125,11 +127,13 @@ class LindaSampler(BaseOverSampler):
         names = ("method", "model", "engine", "translate", "trigrams", "partners", "encoder", "ratio", "protect")
         settings = {name: getattr(self, name) for name in (*names, "retries", "batch_size", "workers")}
         if isinstance(self.method, str) and isinstance(self.model, str | Path | None) and self.workers == 1:
-            translate = None if self.translate is None else (self.translate[0], self.translate[1])
-            protect = self.protect if isinstance(self.protect, str) else tuple(self.protect)
+            # Hashable, for the cache; what is neither a text nor a list is refused by the settings.
+            translate, protect = (
+                tuple(given) if isinstance(given, list) else given for given in (self.translate, self.protect)
+            )
             method = _loaded_method(self.method, self.model, self.engine, translate, self.trigrams, protect)
             settings |= {"method": method, "model": None, "engine": "auto", "translate": None, "trigrams": None}
-        gates = Gates() if self.gates is None else self.gates
+        gates = Gates() if self.gates is None else checked_kind(self.gates, "gates", Gates, "Gates, or None for all")
         return Augmenter(balance=targets, seed=seed, gates=gates, only_new=True, **settings)
 
     def __sklearn_tags__(self) -> Any:
@@ -148,7 +152,7 @@ def _loaded_method(
     method: str,
     model: str | Path | None,
     engine: str,
-    translate: tuple[str, str] | None,
+    translate: Any,
     trigrams: str | Path | None,
     protect: str | tuple[str, ...],
 ) -> AugmentationMethod:

@@ -1,10 +1,10 @@
 """What a run makes and how: the settings of `linda.augment`, of `linda.Augmenter` and of `linda augment`."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +13,8 @@ from linda import methods
 from linda.augmentation.balance import Balance, parse_balance
 from linda.augmentation.gates import Gates
 from linda.augmentation.labels import LabelName, LabelRule
-from linda.augmentation.plan import MOST_ROWS, PARTNERS
-from linda.errors import MOST_SEED, LindaError, checked_integer
+from linda.augmentation.plan import MOST_ROWS, PARTNERS, Ratio
+from linda.errors import MOST_SEED, LindaError, checked_integer, checked_kind, checked_number, shortened
 from linda.methods import AugmentationMethod
 from linda.methods.crossover import check_trigrams
 from linda.methods.protection import Protected
@@ -24,6 +24,23 @@ if TYPE_CHECKING:
 
 # Settings that change how a run works, but not its rows. A resumed run may change them.
 EXECUTION = ("batch_size", "workers", "progress")
+
+
+_PATH = (str, Path, NoneType)
+
+# The types of settings that are not checked where they are read, and a description for messages.
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "text": ((str,), "the name of a column"),
+    "label": ((str,), "the name of a column"),
+    "pair": ((str, NoneType), "the name of a column"),
+    "ratio": ((str,), "a text, such as uniform, beta:0.4 or 0.2-0.8"),
+    "translate": ((tuple, list, NoneType), "a pair of models"),
+    "trigrams": (_PATH, "a file"),
+    "encoder": (_PATH, "a folder"),
+    "unlabelled": ((*_PATH, Sequence), "a file or a list of texts"),
+    "gates": ((Gates,), "linda.augmentation.gates.Gates"),
+    "classes": ((Iterable, NoneType), "a list of classes"),
+}
 
 
 @dataclass(frozen=True)
@@ -102,6 +119,11 @@ class AugmentationSettings:
     progress: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.ratio, int | float) and not isinstance(self.ratio, bool):
+            object.__setattr__(self, "ratio", str(self.ratio))  # a constant
+        for name, (kinds, wanted) in _KINDS.items():
+            checked_kind(getattr(self, name), name, kinds, wanted)
+        Ratio.parse(self.ratio)  # checks it
         LabelRule(self.labels, self.temperature)  # checks both
         if self.partners not in PARTNERS:
             raise LindaError(f"unknown partners {self.partners!r}; choose from {', '.join(PARTNERS)}")
@@ -114,8 +136,8 @@ class AugmentationSettings:
         if self.unlabelled is not None:
             self._check_unlabelled()
         _ = self.protected  # checks it
-        if not 0 < self.weight < math.inf:
-            raise LindaError(f"weight is {self.weight:g}; it must be above 0")
+        if not checked_number(self.weight, "weight", 0) > 0:
+            raise LindaError("weight is 0; it must be above 0")
         if isinstance(self.method, type) or not isinstance(self.method, str | AugmentationMethod):
             raise LindaError(f"method is {self.method!r}; give a name or a linda.methods.AugmentationMethod")
         if (self.method == "backtranslation") != (self.translate is not None):
@@ -123,13 +145,17 @@ class AugmentationSettings:
                 "backtranslation needs two translation models (translate=(there, back), --translate THERE BACK); "
                 "other methods take none"
             )
+        if self.translate is not None and (
+            len(self.translate) != 2 or not all(isinstance(model, str | Path) for model in self.translate)
+        ):
+            raise LindaError(f"translate is {shortened(self.translate)}; give two models: (there, back)")
         check_trigrams({self.method} if isinstance(self.method, str) else set(), self.trigrams)
         for name, least, most in (("batch_size", 1, 10**6), ("workers", 1, 256), ("retries", 0, 1000)):
             checked_integer(getattr(self, name), name, least, most)
         # A run is stored as JSON, which has neither numpy numbers nor ranges.
         object.__setattr__(self, "seed", checked_integer(self.seed, "seed", 0, MOST_SEED))
         for name in ("per_row", "total"):
-            if getattr(self, name) is not None:
+            if name == "per_row" or self.total is not None:
                 object.__setattr__(self, name, checked_integer(getattr(self, name), name, 1, MOST_ROWS))
         if self.classes is not None:
             plain = [name.item() if isinstance(name, np.generic) else name for name in self.classes]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence, Sized
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_kind, checked_unicode
 
 
 def as_distributions(labels: Sequence[Any] | np.ndarray, classes: Sequence[Any] | None) -> tuple[np.ndarray, list[Any]]:
@@ -35,6 +35,7 @@ def as_distributions(labels: Sequence[Any] | np.ndarray, classes: Sequence[Any] 
 
 def _plain(values: Iterable[Any]) -> list[Any]:
     """Convert numpy scalars, which JSON cannot represent, to Python values."""
+    checked_kind(values, "the list of labels or classes", (Iterable,), "a list")
     return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
@@ -75,8 +76,14 @@ def check_rows(
     """Raise a `LindaError` unless all columns have one entry per text."""
     if isinstance(texts, str):
         raise LindaError("texts must be a list of texts, got one string")
+    for name, column in (("texts", texts), ("pairs", pairs), ("weights", weights)):
+        if column is not None:
+            checked_kind(column, name, (Sized,), "a list, one entry per row")
     if not len(texts):
         raise LindaError("the list of texts is empty; give at least one")
     for what, column in (("labels", range(n_labels)), ("pairs", pairs), ("weights", weights)):
         if column is not None and len(column) != len(texts):
             raise LindaError(f"{len(texts)} texts but {len(column)} {what}: each text needs one")
+    for name, column in (("text", texts), ("pair", pairs or ())):
+        for row, text in enumerate(column):
+            checked_unicode(text, f"{name} {row}")

@@ -25,10 +25,10 @@ from linda.classifier.encoder import SentenceEncoder, find_encoder, known_learni
 from linda.classifier.inputs import TrainingRows, by_position, check_rows
 from linda.classifier.losses import soft_cross_entropy
 from linda.classifier.seeding import random_stream, seeded_dropout
-from linda.errors import LindaError, checked_integer, checked_number, reason, shortened
+from linda.errors import MOST_SEED, LindaError, checked_integer, checked_number, reason, shortened
 from linda.files.folders import atomic_folder
 from linda.files.jsonfile import read_json_object
-from linda.files.paths import check_regular_file
+from linda.files.paths import check_regular_file, checked_path
 from linda.model.pretrained import CLASSIFIER_FILE, ModelKind, find_device, kind_of_model
 
 _HEAD_FILE = "head.safetensors"
@@ -71,6 +71,8 @@ class TextClassifier:
         device: str = "auto",
         progress: bool = False,
     ) -> None:
+        if encoder is not None:
+            checked_path(encoder)
         self.encoder = find_encoder(encoder)
         self.learning_rate = learning_rate or known_learning_rate(encoder) or 3e-5
         self.batch_size = batch_size
@@ -79,6 +81,7 @@ class TextClassifier:
         self.mixup = mixup
         self.dropout = dropout
         self.max_length = max_length
+        self._check_settings()
         self.device = find_device(device)
         self.progress = progress
         self.classes_: list[Any] = []
@@ -107,6 +110,7 @@ class TextClassifier:
         Returns:
             This classifier.
         """
+        checked_integer(seed, "seed", 0, MOST_SEED)
         rows = TrainingRows.of(texts, labels, pairs, weights, classes)
         texts, pairs, targets, self.classes_, row_weights = rows
         loss_weights = torch.from_numpy(row_weights).float()
@@ -189,14 +193,13 @@ class TextClassifier:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        folder = Path(folder)
+        folder = checked_path(folder)
         if not _is_classifier(folder):
             raise LindaError(f"{folder} is not a saved TextClassifier: it has no {CLASSIFIER_FILE}")
         settings = read_json_object(folder / CLASSIFIER_FILE)
         classes = settings.pop("classes", None)
         try:
             _check_classes(classes)
-            _check_settings(settings)
             classifier = cls(folder, device=device, **settings)
         except (LindaError, TypeError) as error:
             raise LindaError(f"{folder / CLASSIFIER_FILE}: {reason(error)}; save the classifier again") from error
@@ -213,6 +216,16 @@ class TextClassifier:
         classifier._network = network.to(classifier.device).eval()
         return classifier
 
+    def _check_settings(self) -> None:
+        for name in ("batch_size", "epochs", "updates"):
+            if name != "updates" or self.updates is not None:
+                checked_integer(getattr(self, name), name, 1, 10**9)
+        checked_integer(self.max_length, "max_length", 4, 10**6)
+        checked_number(self.learning_rate, "learning_rate", 0, 10**6)
+        checked_number(self.dropout, "dropout", 0, 1)
+        if self.mixup is not None and not checked_number(self.mixup, "mixup", 0, 10**6) > 0:
+            raise LindaError("mixup is 0; it must be above 0, or None for none")
+
     def _fitted(self) -> _Network:
         if self._network is None:
             raise LindaError("this TextClassifier has not been trained: call fit first, or load a saved one")
@@ -228,18 +241,6 @@ def _check_classes(classes: Any) -> None:
     is_list = isinstance(classes, list) and all(isinstance(name, str | int | float) for name in classes)
     if not is_list or len(classes) < 2 or len(set(classes)) < len(classes):
         raise LindaError(f"classes are {shortened(classes)}; they must be a list of different labels")
-
-
-def _check_settings(settings: dict[str, Any]) -> None:
-    """Check settings from a file; missing ones have defaults."""
-    for name in ("batch_size", "epochs", "updates"):
-        if settings.get(name) is not None:
-            checked_integer(settings[name], name, 1, 10**9)
-    if settings.get("max_length") is not None:
-        checked_integer(settings["max_length"], "max_length", 4, 10**6)
-    for name in ("learning_rate", "mixup", "dropout"):
-        if settings.get(name) is not None:
-            checked_number(settings[name], name, 0, 1 if name == "dropout" else 10**6)
 
 
 def _is_classifier(folder: Path) -> bool:

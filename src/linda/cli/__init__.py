@@ -26,6 +26,9 @@ _COMMANDS = {
 }
 
 
+_LONGEST_MESSAGE = 600  # characters
+
+
 class _LazyGroup(click.Group):
     """A group whose commands are imported only when one of them runs."""
 
@@ -58,8 +61,16 @@ class _LazyGroup(click.Group):
             message = f"the system refuses: {os_reason(error)}{named}"
         except MemoryError:
             message = "there is not enough memory; give smaller batches, fewer rows or a smaller model"
-        click.echo(f"linda: {' '.join(message.split())}", err=True)
+        click.echo(f"linda: {_one_line(message)}", err=True)
         ctx.exit(2)
+
+
+def _one_line(message: str) -> str:
+    """A message may quote a value of thousands of characters, of which the ends are enough."""
+    line = " ".join(message.split())
+    return (
+        line if len(line) <= _LONGEST_MESSAGE else f"{line[: _LONGEST_MESSAGE // 2]} … {line[-_LONGEST_MESSAGE // 3 :]}"
+    )
 
 
 def _write_utf8() -> None:

@@ -45,6 +45,7 @@ Examples:
 ALPHA_HELP = "Share of A, from 0 to 1; several separated by commas.  [default: 0.5]"
 WEIGHTS_HELP = "Share of each text, as in 0.5,0.3,0.2; only the ratios matter.  [default: equal]"
 PAIRS_HELP = "Read pairs from a TSV, CSV or JSON lines file with columns a and b; - for standard input."
+OUTPUT_HELP = "Write JSON lines to FILE, which appears when complete; - for standard output."
 N_HELP = "Candidates per pair and ratio, best first (at most 10,000)."
 TOP_P_HELP = "Nucleus sampling threshold (with --sample)."
 TEMPERATURE_HELP = "Sampling temperature; lower values favour likely words (with --sample)."
@@ -59,7 +60,7 @@ BATCH_TOKENS_HELP = "Maximum tokens per batch; affects memory, not results.  [de
 @click.option("--ladder", type=click.IntRange(2, MOST_RATIOS), metavar="N", help="Use N evenly spaced ratios, 0 to 1.")
 @click.option("--weights", metavar="NUMBERS", help=WEIGHTS_HELP)
 @click.option("--pairs", type=FILE, metavar="FILE", help=PAIRS_HELP)
-@click.option("--output", type=FILE, metavar="FILE", help="Write JSON lines to FILE, which appears when complete.")
+@click.option("--output", type=FILE, metavar="FILE", help=OUTPUT_HELP)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON lines with the texts, the ratio or weights, and the result."
 )
@@ -103,6 +104,8 @@ def command(
     # Whatever is wrong is told before the model is loaded.
     from linda.engines.decoding import Decoding
 
+    if output == "-":
+        output, as_json = None, True
     ratios = _ratios(alpha, ladder)
     _check_output(output, pairs)
     Decoding(**decoding)

@@ -12,9 +12,10 @@ the decoder of a LINDA model (`linda.interpolation`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
+from itertools import chain, islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,10 +141,7 @@ class CrossoverSearch:
     def _with_two_seams(self, first: int, alpha: float, tolerance: float, count: int) -> list[Crossover]:
         """x[:i] + y[j:k] + x[l:] with at least two chunks of y, and l ≥ i."""
         n = len(self._texts[first])
-        there, back = (
-            np.array(largest(self._seams[texts], SEAMS_PER_DIRECTION), dtype=np.int64).reshape(-1, 2)  # (i, j), (k, l)
-            for texts in ((first, 1 - first), (1 - first, first))
-        )
+        there, back = self._best_seams[first], self._best_seams[1 - first]  # (i, j), (k, l)
         if not len(there) or not len(back):
             return []
         i, j = there[:, :1], there[:, 1:]  # (p, 1)
@@ -164,6 +162,12 @@ class CrossoverSearch:
             for row, column in largest(score, count)
         ]
 
+    @cached_property
+    def _best_seams(self) -> list[IntArray]:
+        """The best seams from a to b, and from b to a, (p, 2) each."""
+        found = [largest(self._seams[texts], SEAMS_PER_DIRECTION) for texts in ((0, 1), (1, 0))]
+        return [np.array(seams, dtype=np.int64).reshape(-1, 2) for seams in found]
+
     def _totals(self, *runs: tuple[int, IntArray | int, IntArray | int]) -> _Totals:
         """Sum over runs (text, start, stop), whose places are arrays that broadcast."""
 
@@ -174,18 +178,25 @@ class CrossoverSearch:
         a, b = self._texts
         words_a, words_b = (total((a.words_before, b.words_before), of) for of in (0, 1))
         content_a, content_b = (total((a.content_words_before, b.content_words_before), of) for of in (0, 1))
-        # The texts may be unbalanced themselves: only what the crossover adds is penalized.
-        brackets = np.abs(total((a.brackets_before, b.brackets_before)))
-        quotes = total((a.quotes_before, b.quotes_before)) % 2
-        brackets_allowed = max(abs(int(x.brackets_before[-1])) for x in (a, b))
-        quotes_allowed = max(int(x.quotes_before[-1]) % 2 for x in (a, b))
         return _Totals(
             share=words_a / np.maximum(1, words_a + words_b),
             has_both=(content_a > 0) & (content_b > 0),
             length=total(self._scores.lengths),
             worth=total(self._scores.runs),
-            unbalanced=np.maximum(0, brackets - brackets_allowed) + np.maximum(0, quotes - quotes_allowed),
+            unbalanced=self._unbalanced(total),
         )
+
+    def _unbalanced(self, total: Callable[[tuple[NDArray, NDArray]], NDArray]) -> IntArray | None:
+        """Return how many brackets and quotation marks lack their partner; None if the texts have none at all."""
+        a, b = self._texts
+        if not any(x.brackets_before.any() or x.quotes_before.any() for x in (a, b)):
+            return None
+        # The texts may be unbalanced themselves: only what the crossover adds is penalized.
+        brackets = np.abs(total((a.brackets_before, b.brackets_before)))
+        quotes = total((a.quotes_before, b.quotes_before)) % 2
+        brackets_allowed = max(abs(int(x.brackets_before[-1])) for x in (a, b))
+        quotes_allowed = max(int(x.quotes_before[-1]) % 2 for x in (a, b))
+        return np.maximum(0, brackets - brackets_allowed) + np.maximum(0, quotes - quotes_allowed)
 
     def _scored(self, totals: _Totals, seams: FloatArray, alpha: float, tolerance: float) -> FloatArray:
         """Return the scores, −∞ where the ratio or the length deviates too much."""
@@ -195,15 +206,17 @@ class CrossoverSearch:
         length = np.maximum(totals.length, 1) / max(wanted, 1)
         is_farther = distance > NEAR_AN_END * min(alpha, 1 - alpha) + 1e-9
         fits = (distance <= tolerance + 1e-9) & (length >= LENGTH_RANGE[0]) & (length <= LENGTH_RANGE[1])
+        fits &= totals.has_both & (seams > -np.inf)
         penalty = (
-            SHARE_PENALTY * distance
-            + FARTHER_PENALTY * is_farther
-            + LENGTH_PENALTY * np.abs(np.log(length))
-            + UNBALANCED_PENALTY * totals.unbalanced
+            SHARE_PENALTY * distance[fits]
+            + FARTHER_PENALTY * is_farther[fits]
+            + LENGTH_PENALTY * np.abs(np.log(length[fits]))
         )
-        return np.where(
-            fits & totals.has_both, self._scores.weighted(totals.worth + seams, totals.length) - penalty, -np.inf
-        )
+        if totals.unbalanced is not None:
+            penalty += UNBALANCED_PENALTY * totals.unbalanced[fits]
+        scores = np.full(fits.shape, -np.inf)  # few fit
+        scores[fits] = self._scores.weighted(totals.worth[fits] + seams[fits], totals.length[fits]) - penalty
+        return scores
 
 
 @dataclass(frozen=True)
@@ -214,29 +227,32 @@ class _Totals:
     has_both: NDArray[np.bool_]  # content words of both texts
     length: IntArray
     worth: FloatArray  # of the runs
-    unbalanced: IntArray  # brackets and quotation marks
+    unbalanced: IntArray | None  # brackets and quotation marks; None: none
 
 
 def best_different(found: Iterable[Crossover], texts: Sequence[CutText], count: int) -> list[Crossover]:
     """Return the best crossovers with different texts, best first, without those that repeat themselves."""
     # If two texts have the same word at a seam, several crossovers give the same text.
     by_text: dict[tuple[str, ...], Crossover] = {}
+    chunks = [text.chunks for text in texts]
     for crossover in sorted(found, key=lambda crossover: -crossover.score):
-        by_text.setdefault(tuple(chunk for part in _parts(crossover, texts) for chunk in part), crossover)
-    return [crossover for crossover in by_text.values() if not _repeats(crossover, texts)][:count]
+        by_text.setdefault(tuple(chain(*_parts(crossover, chunks))), crossover)
+    folded = [[chunk.casefold() for chunk in text] for text in chunks]
+    return list(islice((crossover for crossover in by_text.values() if not _repeats(crossover, folded)), count))
 
 
-def _parts(crossover: Crossover, texts: Sequence[CutText]) -> list[list[str]]:
-    return [texts[t].chunks[start:stop] for t, start, stop in crossover.runs]
+def _parts(crossover: Crossover, chunks: Sequence[list[str]]) -> list[list[str]]:
+    """Return the chunks of every run, given the chunks of every text."""
+    return [chunks[t][start:stop] for t, start, stop in crossover.runs]
 
 
-def _repeats(crossover: Crossover, texts: Sequence[CutText]) -> bool:
+def _repeats(crossover: Crossover, chunks: Sequence[list[str]]) -> bool:
     """Whether a run of three chunks occurs twice, or the same chunk stands on both sides of a seam."""
-    parts = [[chunk.casefold() for chunk in part] for part in _parts(crossover, texts)]
+    parts = _parts(crossover, chunks)
     if any(before and after and before[-1] == after[0] for before, after in pairwise(parts)):
         return True
-    chunks = [chunk for part in parts for chunk in part]
-    trigrams = list(zip(chunks, chunks[1:], chunks[2:], strict=False))
+    joined = list(chain(*parts))
+    trigrams = list(zip(joined, joined[1:], joined[2:], strict=False))
     return len(set(trigrams)) < len(trigrams)
 
 
@@ -258,7 +274,9 @@ def inner_seams(seams: FloatArray) -> FloatArray:
 def largest(scores: FloatArray, count: int) -> list[tuple[int, int]]:
     """Return the positions of the largest finite entries of a matrix, largest first; ties in reading order."""
     flat = scores.ravel()
-    bound = np.partition(flat, len(flat) - count)[len(flat) - count] if len(flat) > count else -np.inf
-    chosen = np.flatnonzero((flat >= bound) & (flat > -np.inf))
+    chosen = np.flatnonzero(flat > -np.inf)
+    if len(chosen) > count:
+        found = flat[chosen]
+        chosen = chosen[found >= np.partition(found, len(found) - count)[len(found) - count]]
     chosen = chosen[np.argsort(-flat[chosen], kind="stable")][:count]
     return [(int(place) // scores.shape[1], int(place) % scores.shape[1]) for place in chosen]

@@ -5,8 +5,12 @@ Shapes: B rows, H heads of size k, q queries per row, n positions that are atten
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
+
+from linda.model.batching import NARROWEST
 
 
 def attention_bias(mask: Tensor, prior: Tensor | None = None) -> Tensor:
@@ -31,3 +35,34 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tenso
     weights = scores.add_(bias).softmax(dim=-1)
     mixed = torch.bmm(weights.flatten(0, 1), values.flatten(0, 1)).view(rows, heads, count, size)
     return mixed.transpose(1, 2).reshape(rows * count, heads * size)
+
+
+class Prefix(NamedTuple):
+    """Tokens that branches continue."""
+
+    keys: Tensor  # (B, H, n, k)
+    values: Tensor  # (B, H, n, k)
+    bias: Tensor  # (B, 1, c, 1, n): added to the scores of the tokens for each of c branches
+
+
+def attend_branches(queries: Tensor, keys: Tensor, values: Tensor, prefix: Prefix) -> Tensor:
+    """Attention of the t tokens of c branches, each to a prefix and to its own tokens so far, (B·c·t, H·k).
+
+    queries (scaled), keys and values (B, c, t, H, k). Branches do not see each other, so that a score is computed only
+    for the tokens of the prefix and t tokens of the branch.
+    """
+    rows, count, length, heads, size = queries.shape
+    queries, keys, values = (tensor.permute(0, 3, 1, 2, 4).contiguous() for tensor in (queries, keys, values))
+    before = prefix.keys.shape[2]
+    # NARROWEST places for own tokens: the rounding of softmax depends on the width.
+    scores = queries.new_full((rows, heads, count, length, before + max(length, NARROWEST)), -torch.inf)
+    of_prefix = torch.bmm(queries.view(rows * heads, -1, size), prefix.keys.flatten(0, 1).transpose(1, 2))
+    torch.add(of_prefix.view(rows, heads, count, length, -1), prefix.bias, out=scores[..., :before])
+    own = torch.bmm(queries.view(-1, length, size), keys.view(-1, length, size).transpose(1, 2))
+    later = torch.ones(length, length, dtype=torch.bool).triu_(1)
+    scores[..., before : before + length] = own.masked_fill_(later, -torch.inf).view(rows, heads, count, length, -1)
+    weights = scores.softmax(dim=-1).view(rows * heads, count * length, -1)
+    mixed = torch.bmm(weights[..., :before], prefix.values.flatten(0, 1)).view(-1, length, size)
+    own_weights = weights[..., before : before + length].reshape(-1, length, length)
+    mixed = mixed.baddbmm_(own_weights, values.view(-1, length, size)).view(rows, heads, count * length, size)
+    return mixed.transpose(1, 2).reshape(rows * count * length, heads * size)

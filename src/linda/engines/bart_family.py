@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from linda.engines.attention import attend, attention_bias
+from linda.engines.layout import Layout
 from linda.engines.linear import Linear, Product
 from linda.engines.quantized import Matrix, quantize, quantize_above
 
@@ -111,61 +112,107 @@ class _EncoderLayer:
         return self._forward_residual(self._attention_residual(rows, attention), self._feed_forward)
 
 
+class Source(Protocol):
+    """The cross-attention of one layer over the source states of B rows."""
+
+    def __call__(self, rows: Tensor, layout: Layout) -> Tensor:
+        """Attend to the source: rows (N, d) → (N, d)."""
+        ...
+
+    def keep(self, into: list[int], moved: list[int], count: int) -> None:
+        """Move the rows `moved` to the places `into`, and keep the first `count` rows."""
+        ...
+
+
 class DecoderLayer:
     def __init__(self, weights: _Weights, heads: int, width: int, base: Mapping[str, Any]) -> None:
-        self._heads = heads
+        self.heads, self.head_size = heads, width // heads
         first = NORMALIZES_FIRST[base["model_type"]]
-        scale = (width // heads) ** -0.5
+        scale = self.head_size**-0.5
         past, source = weights.at("self_attn"), weights.at("encoder_attn")
         self._read_past = past.linear("q_proj", "k_proj", "v_proj", scale_first=scale)
         self._write_past = past.linear("out_proj")
-        self._read_source = source.linear("q_proj", scale_first=scale)
+        self.read_source = source.linear("q_proj", scale_first=scale)
         self._source_memory = source.linear("k_proj", "v_proj")
-        self._write_source = source.linear("out_proj")
+        self.write_source = source.linear("out_proj")
         self._feed_forward = _FeedForward(weights, base["activation_function"])
         self._past_residual = _Residual(weights.norm("self_attn_layer_norm"), first)
         self._source_residual = _Residual(weights.norm("encoder_attn_layer_norm"), first)
         self._forward_residual = _Residual(weights.norm("final_layer_norm"), first)
 
     def source_memory(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys (B, H, k, L) and values (B, H, L, k) of the source states (B, L, d)."""
-        rows, length, width = states.shape
+        """Keys and values of the source states (B, L, d), (B, L, H, k) each."""
         memory = self._source_memory(quantize(states.flatten(0, 1)))
-        keys, values = memory.view(rows, length, 2, self._heads, width // self._heads).unbind(dim=2)
-        return keys.permute(0, 2, 3, 1).contiguous(), values.transpose(1, 2).contiguous()
+        keys, values = memory.view(*states.shape[:2], 2, self.heads, self.head_size).unbind(dim=2)
+        return keys, values
 
     def __call__(
         self,
         rows: Tensor,
-        remember: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
-        past_bias: Tensor,
-        source: tuple[Tensor, Tensor],
-        source_bias: Tensor,
+        layout: Layout,
+        past: Callable[[Tensor, Tensor, Tensor], Tensor],
+        source: Source,
     ) -> Tensor:
-        """Process one more token of each path: rows (B·p, d) → (B·p, d).
+        """Process tokens: rows (N, d) → (N, d).
 
         Args:
-            rows: the states of the tokens, (B·p, d).
-            remember: stores the keys and values of this token, (B, p, H, k), and returns those of all tokens so far.
-            past_bias: added to the attention scores of the tokens so far, (B, 1, p, n).
-            source: keys and values of the source, from `source_memory`.
-            source_bias: added to the attention scores of the source positions, (B, 1, 1, L).
+            rows: the states of the tokens, (N, d).
+            layout: where they stand in a tensor (B, q).
+            past: self-attention over these and earlier tokens: queries, keys and values (B, q, H, k) → (B·q, d).
+            source: the cross-attention of this layer.
         """
-        batch = len(source_bias)
 
         def attend_past(rows: Tensor) -> Tensor:
-            read = self._read_past(quantize(rows)).view(batch, -1, 3, self._heads, rows.shape[1] // self._heads)
-            queries, keys, values = read.unbind(dim=2)  # (B, p, H, k) each
-            mixed = attend(queries, *remember(keys, values), past_bias)
-            return self._write_past(quantize(mixed, spare=True))
-
-        def attend_source(rows: Tensor) -> Tensor:
-            queries = self._read_source(quantize(rows)).view(batch, -1, self._heads, rows.shape[1] // self._heads)
-            return self._write_source(quantize(attend(queries, *source, source_bias), spare=True))
+            read = layout.spread(self._read_past(quantize(rows))).unflatten(2, (3, self.heads, self.head_size))
+            mixed = past(*read.unbind(dim=2))
+            return self._write_past(quantize(layout.gathered(mixed), spare=True))
 
         rows = self._past_residual(rows, attend_past)
-        rows = self._source_residual(rows, attend_source)
+        rows = self._source_residual(rows, lambda rows: source(rows, layout))
         return self._forward_residual(rows, self._feed_forward)
+
+
+class _States:
+    """Cross-attention over several states."""
+
+    def __init__(self, layer: DecoderLayer, states: Tensor, bias: Tensor) -> None:
+        """Create it for states (B, L, d), with a bias (B, L) of their attention scores."""
+        self._layer = layer
+        keys, values = layer.source_memory(states)
+        self._keys, self._values = keys.permute(0, 2, 3, 1).contiguous(), values.transpose(1, 2).contiguous()
+        self._bias = bias[:, None, None]
+
+    def __call__(self, rows: Tensor, layout: Layout) -> Tensor:
+        layer = self._layer
+        queries = layout.spread(layer.read_source(quantize(rows)))
+        queries = queries.view(len(self._keys), -1, layer.heads, layer.head_size)
+        mixed = attend(queries, self._keys, self._values, self._bias)
+        return layer.write_source(quantize(layout.gathered(mixed), spare=True))
+
+    def keep(self, into: list[int], moved: list[int], count: int) -> None:
+        self._keys, self._values = kept(self._keys, into, moved, count), kept(self._values, into, moved, count)
+        self._bias = kept(self._bias, into, moved, count)
+
+
+class _OneState:
+    """Cross-attention over one state: softmax gives it the weight 1, so that the result is the same for all tokens."""
+
+    def __init__(self, layer: DecoderLayer, states: Tensor) -> None:
+        """Create it for states (B, 1, d)."""
+        _, values = layer.source_memory(states)
+        self._written = layer.write_source(quantize(values.flatten(1)))  # (B, d)
+
+    def __call__(self, rows: Tensor, layout: Layout) -> Tensor:
+        return layout.repeated(self._written)
+
+    def keep(self, into: list[int], moved: list[int], count: int) -> None:
+        self._written = kept(self._written, into, moved, count)
+
+
+def kept(rows: Tensor, into: list[int], moved: list[int], count: int) -> Tensor:
+    """Move the rows `moved` to the places `into`, and return the first `count` rows."""
+    rows[into] = rows[moved]
+    return rows[:count]
 
 
 class _Embedding:
@@ -228,6 +275,19 @@ class Network:
         if tokens is None:
             return Linear(self._output_matrix, self._output_bias, self._product)
         return Linear(self._output_matrix.select(tokens), self._output_bias[tokens], self._product)
+
+    def sources(self, states: Tensor, bias: Tensor, filled: int) -> list[Source]:
+        """Return the cross-attention of every layer.
+
+        Args:
+            states: encoder states, (B, L, d).
+            bias: added to their attention scores, (B, L).
+            filled: how many masked states to append, so that sums are rounded in the same way in all batches.
+        """
+        if states.shape[1] == 1:
+            return [_OneState(layer, states) for layer in self.layers]
+        states, bias = F.pad(states, (0, 0, 0, filled)), F.pad(bias, (0, filled), value=-torch.inf)
+        return [_States(layer, states, bias) for layer in self.layers]
 
     def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Encode ids and mask (B, L) to states (B, L, d)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -132,6 +132,8 @@ class Decoding:
         self._check_integer("no_repeat_ngram", 0, _MOST_TOKENS)
         self._check_number("max_ratio", 0.001, 1000)
         self._check_integer("max_extra", 0, _MOST_TOKENS)
+        are_tokens = isinstance(self.withheld, Sequence) and all(isinstance(token, int) for token in self.withheld)
+        self._check("withheld", are_tokens and all(token >= 0 for token in self.withheld), "a list of token ids")
         if self.sample:
             return
         if self.n > self.beams:

@@ -6,16 +6,19 @@ sequences. The prefix is not computed again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from linda.engines.attention import attention_bias
+from linda.engines.attention import Prefix, attend, attend_branches, attention_bias
 from linda.engines.bart_family import Network
 from linda.engines.decoding import Frame
+from linda.engines.layout import Layout
 from linda.engines.quantized import quantize
 from linda.engines.short_list import Output
 from linda.model.batching import NARROWEST
@@ -92,77 +95,93 @@ class Int8Reading:
         self._network, self._output = network, output
         # Multiples of the width of a vector register: the rounding of sums must not depend on the length of the other
         # rows and sequences, nor on the position of a sequence among them.
-        filled = -states.shape[1] % NARROWEST
-        states, bias = F.pad(states, (0, 0, 0, filled)), F.pad(bias, (0, filled), value=-torch.inf)
-        self._source = [layer.source_memory(states) for layer in network.layers]
-        self._source_bias = bias[:, None, None]
+        self._sources = network.sources(states, bias, filled=-states.shape[1] % NARROWEST)
         self._columns = [output.vocabulary.columns(torch.tensor(tokens)) for tokens in wanted]
         self._prompt = Prompt(frame)
-        inputs = self._prompt.inputs(sequences)
-        self._length = inputs.shape[2]
-        rows, sequence_count, _ = inputs.shape
-        embedded = network.embedding(inputs.flatten(0, 1), 0)  # (B·p, T, d)
-        embedded = F.pad(embedded, (0, 0, 0, -self._length % NARROWEST))
-        self._width = embedded.shape[1]
-        # Block-diagonal causal mask: each token sees the earlier tokens of its own sequence.
-        seen = torch.block_diag(*[torch.ones(self._width, self._width).tril()] * sequence_count)
-        self._memory: list[tuple[Tensor, Tensor]] = []  # each layer's keys and values, (B, p·T, H, k)
-        states = self._through(embedded.flatten(0, 1), attention_bias(seen)[None, None], remembers=True)
-        states = states.view(rows, sequence_count, self._width, -1)[:, :, : self._length]  # padding is not scored
-        self.log_p = self._prompt.after(self._log_p(states), sequences)
+        prompted = [[[*self._prompt.tokens, *sequence] for sequence in row] for row in sequences]
+        lengths = _lengths(prompted)
+        self._width = NARROWEST * math.ceil(int(lengths.max()) / NARROWEST)
+        positions = torch.arange(self._width).expand(*lengths.shape, -1)  # (B, p, T)
+        causal = attention_bias(torch.ones(self._width, self._width).tril())[None, None]
+        self._memory: list[tuple[Tensor, Tensor]] = []  # each layer's keys and values, (B, p, H, T, k)
+
+        def attend_sequences(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+            keys, values = (tensor.transpose(1, 2).contiguous() for tensor in (keys, values))  # (B·p, H, T, k)
+            self._memory.append((keys.unflatten(0, lengths.shape), values.unflatten(0, lengths.shape)))
+            return attend(queries, keys.transpose(2, 3), values, causal)
+
+        # Every sequence is a row of its own for attention.
+        real = positions < lengths[:, :, None]
+        states = self._through(prompted, positions[real], Layout.of(real.flatten(0, 1)), attend_sequences)
+        self.log_p = [[log_p[len(self._prompt) - 1 :] for log_p in row] for row in self._log_p(states, prompted)]
 
     def read_on(self, branches: Sequence[Sequence[Branch]]) -> list[list[Tensor]]:
-        inputs = _stacked([[branch.tokens for branch in row] for row in branches], 0)  # (B, c, t)
-        rows, count, length = inputs.shape
-        starts = torch.zeros(rows, count, dtype=torch.long)  # the position of a branch's first token
-        paths = torch.zeros(rows, count, dtype=torch.long)
+        tokens = [[branch.tokens for branch in row] for row in branches]
+        lengths = _lengths(tokens)  # (B, c)
+        length = int(lengths.max())
+        if length == 0:
+            return [
+                [torch.empty(0, len(columns)) for _ in row]
+                for row, columns in zip(branches, self._columns, strict=True)
+            ]
+        starts, paths = torch.zeros_like(lengths), torch.zeros_like(lengths)
         for number, row in enumerate(branches):
-            for place, branch in enumerate(row):
+            for place, branch in enumerate(row):  # starts: the position of a branch's first token
                 starts[number, place], paths[number, place] = len(self._prompt) + branch.length, branch.sequence
-        positions = starts[:, :, None] + torch.arange(length)  # (B, c, t)
-        embedded = self._network.embedding.at(inputs, positions.clamp_max(self._network.embedding.last)).flatten(0, 2)
-        # A branch attends to the prefix of its sequence and to its own tokens so far.
-        places = torch.arange(self._memory[0][0].shape[1])  # of the sequences: path · width + position
-        prefix = (places // self._width == paths[:, :, None]) & (places % self._width < starts[:, :, None])
-        own = torch.block_diag(*[torch.ones(length, length).tril()] * count).bool()
-        seen = torch.cat(
-            [prefix.repeat_interleave(length, dim=1), own.expand(rows, -1, -1)], dim=2
-        )  # (B, c·t, p·T + c·t)
-        states = self._through(embedded, attention_bias(seen)[:, None], remembers=False)
-        found = self._log_p(states.view(rows, count, length, -1))
-        return [
-            [log_p[number, : len(branch.tokens)] for number, branch in enumerate(row)]
-            for log_p, row in zip(found, branches, strict=True)
-        ]
+        places = torch.arange(self._memory[0][0].shape[1] * self._width)  # of the sequences: path · width + position
+        seen = (places // self._width == paths[:, :, None]) & (places % self._width < starts[:, :, None])  # (B, c, p·T)
+        bias = attention_bias(seen)[:, None, :, None]
 
-    def _through(self, states: Tensor, past_bias: Tensor, *, remembers: bool) -> Tensor:
-        """Run the layers on states (B·q, d), where past_bias selects the positions each state attends to."""
-        for number, (layer, source) in enumerate(zip(self._network.layers, self._source, strict=True)):
+        def attend_to_branches(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+            old_keys, old_values = (tensor.transpose(1, 2).flatten(2, 3) for tensor in self._memory[layer])
+            queries, keys, values = (tensor.unflatten(1, (-1, length)) for tensor in (queries, keys, values))
+            return attend_branches(queries, keys, values, Prefix(old_keys, old_values, bias))
 
-            def remember(keys: Tensor, values: Tensor, number: int = number) -> tuple[Tensor, Tensor]:
-                if remembers:
-                    self._memory.append((keys, values))
-                else:
-                    before = self._memory[number]
-                    keys, values = torch.cat([before[0], keys], dim=1), torch.cat([before[1], values], dim=1)
-                return keys.permute(0, 2, 3, 1), values.transpose(1, 2)
+        positions = (starts[:, :, None] + torch.arange(length)).clamp_max(self._network.embedding.last)  # (B, c, t)
+        real = torch.arange(length) < lengths[:, :, None]
+        states = self._through(tokens, positions[real], Layout.of(real.flatten(1)), attend_to_branches)
+        return self._log_p(states, tokens)
 
-            states = layer(states, remember, past_bias, source, self._source_bias)
+    def _through(
+        self,
+        tokens: Sequence[Sequence[Sequence[int]]],
+        positions: Tensor,
+        layout: Layout,
+        past: Callable[[int, Tensor, Tensor, Tensor], Tensor],
+    ) -> Tensor:
+        """Return the states (N, d) of N tokens.
+
+        Args:
+            tokens: per row and sequence.
+            positions: of the tokens in their texts, (N,).
+            layout: where the tokens stand in the tensor that attention is computed on, (C, q).
+            past: self-attention, given the number of a layer and its queries, keys and values (C, q, H, k).
+        """
+        flat = torch.tensor([token for row in tokens for sequence in row for token in sequence])
+        states = self._network.embedding.at(flat, positions)
+        for number, (layer, source) in enumerate(zip(self._network.layers, self._sources, strict=True)):
+            states = layer(states, layout, partial(past, number), source)
         return self._network.norm(states)
 
-    def _log_p(self, states: Tensor) -> list[Tensor]:
-        """Return, for each row of states (B, p, T, d), log p of the wanted tokens, (p, T, wanted)."""
-        rows, paths, length, _ = states.shape
-        flat = states.flatten(0, 2)
-        of_row = torch.arange(rows).repeat_interleave(paths * length)
-        longest = max(map(len, self._columns))
-        columns = torch.stack([F.pad(found, (0, longest - len(found))) for found in self._columns])  # (B, w)
+    def _log_p(self, states: Tensor, tokens: Sequence[Sequence[Sequence[int]]]) -> list[list[Tensor]]:
+        """Return log p of the wanted tokens of each row after each of its tokens, whose states are (N, d)."""
+        counts = torch.tensor([sum(map(len, row)) for row in tokens])
+        of_token = torch.arange(len(tokens)).repeat_interleave(counts)
+        columns = pad_sequence(self._columns, batch_first=True)  # (B, w)
         parts = [
-            self._output.log_p(quantize(part), part_rows, columns[part_rows])
-            for part, part_rows in zip(flat.split(_POSITIONS_AT_ONCE), of_row.split(_POSITIONS_AT_ONCE), strict=True)
+            self._output.log_p(quantize(part), rows, columns[rows])
+            for part, rows in zip(states.split(_POSITIONS_AT_ONCE), of_token.split(_POSITIONS_AT_ONCE), strict=True)
         ]
-        found = torch.cat(parts).view(rows, paths, length, -1)
-        return [row[:, :, : len(tokens)] for row, tokens in zip(found, self._columns, strict=True)]
+        found = iter(torch.cat(parts).split([len(sequence) for row in tokens for sequence in row]))
+        return [
+            [next(found)[:, : len(row_columns)] for _ in row]
+            for row, row_columns in zip(tokens, self._columns, strict=True)
+        ]
+
+
+def _lengths(rows: Sequence[Sequence[Sequence[int]]]) -> Tensor:
+    """Return the number of tokens of each sequence (B, most sequences); 0 where a row has fewer."""
+    return pad_sequence([torch.tensor([len(sequence) for sequence in row], dtype=torch.long) for row in rows], True)
 
 
 def _stacked(rows: Sequence[Sequence[Sequence[int]]], pad: int) -> Tensor:

@@ -14,8 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from linda.engines.attention import attention_bias
-from linda.engines.bart_family import Network
+from linda.engines.attention import attend, attention_bias
+from linda.engines.bart_family import DecoderLayer, Network, kept
+from linda.engines.layout import Layout
 from linda.engines.quantized import quantize
 from linda.engines.short_list import Output
 from linda.model.batching import NARROWEST
@@ -37,12 +38,9 @@ class Int8Paths:
             most_tokens: maximum number of tokens of all paths of a row together.
         """
         self._network, self._output = network, output
-        short = max(0, NARROWEST - bias.shape[1])
-        states, bias = F.pad(states, (0, 0, 0, short)), F.pad(bias, (0, short), value=-torch.inf)
-        self._source_bias = bias[:, None, None]
-        self._source = [layer.source_memory(states) for layer in network.layers]
+        self._sources = network.sources(states, bias, filled=max(0, NARROWEST - bias.shape[1]))
         capacity = max(NARROWEST, most_tokens) + _GROWTH
-        self._trees = [_Tree(values.shape, capacity) for _, values in self._source]
+        self._trees = [_Tree(len(states), layer, capacity) for layer in network.layers]
         self._seen = torch.zeros(len(states), 1, NARROWEST, dtype=torch.bool)  # (B, p, places)
         self._written = 0
 
@@ -54,8 +52,9 @@ class Int8Paths:
         past_bias = attention_bias(self._seen)[:, None]  # (B, 1, p, places)
         states = self._network.embedding(tokens.reshape(-1, 1), self._written)[:, 0]  # (B·p, d)
         self._written += 1
-        for layer, tree, source in zip(self._network.layers, self._trees, self._source, strict=True):
-            states = layer(states, partial(tree.add, places), past_bias, source, self._source_bias)
+        layout = Layout(rows, paths)
+        for layer, tree, source in zip(self._network.layers, self._trees, self._sources, strict=True):
+            states = layer(states, layout, partial(_attend_tree, tree, places, past_bias), source)
         return self._output(quantize(self._network.norm(states)), rows)
 
     def follow(self, parents: Tensor) -> None:
@@ -66,13 +65,10 @@ class Int8Paths:
         """Keep the rows `order`, in this order. Only rows from behind the new end may move."""
         into = [row for row, old in enumerate(order) if row != old]
         moved = [order[row] for row in into]
-        for tree in self._trees:
+        for tree, source in zip(self._trees, self._sources, strict=True):
             tree.keep(into, moved, len(order))
-        self._source = [
-            (_kept(keys, into, moved, len(order)), _kept(values, into, moved, len(order)))
-            for keys, values in self._source
-        ]
-        self._seen, self._source_bias = self._seen[order], self._source_bias[order]
+            source.keep(into, moved, len(order))
+        self._seen = self._seen[order]
         self._output.keep(order)
 
     def _free_places(self, paths: int) -> Tensor:
@@ -90,11 +86,10 @@ class Int8Paths:
 class _Tree:
     """Keys and values of one layer for the generated tokens, (B, H, capacity, k), of which the first are in use."""
 
-    def __init__(self, source: torch.Size, capacity: int) -> None:
-        """source: the shape of the source's values, (B, H, L̃, k)."""
-        rows, heads, _, size = source
+    def __init__(self, rows: int, layer: DecoderLayer, capacity: int) -> None:
         # Allocated but untouched memory costs nothing, and a tree rarely needs all of it.
-        self._keys, self._values = (torch.empty(rows, heads, capacity, size) for _ in range(2))
+        shape = rows, layer.heads, capacity, layer.head_size
+        self._keys, self._values = (torch.empty(shape) for _ in range(2))
         self._width = 0
         self.widen(NARROWEST)
 
@@ -115,10 +110,10 @@ class _Tree:
 
     def keep(self, into: list[int], moved: list[int], count: int) -> None:
         for tensor in (self._keys, self._values):
-            _kept(tensor[:, :, : self._width], into, moved, count)
+            kept(tensor[:, :, : self._width], into, moved, count)
         self._keys, self._values = self._keys[:count], self._values[:count]
 
 
-def _kept(rows: Tensor, into: list[int], moved: list[int], count: int) -> Tensor:
-    rows[into] = rows[moved]
-    return rows[:count]
+def _attend_tree(tree: _Tree, places: Tensor, bias: Tensor, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """Store one token per path in its slot, and attend to all tokens of the tree that the bias (B, 1, p, n) allows."""
+    return attend(queries, *tree.add(places, keys, values), bias)

@@ -87,6 +87,7 @@ class TorchEngine:
         wanted: Sequence[Sequence[int]],
         prior: Tensor | None = None,
     ) -> _TorchReading:
+        states = states.to(self._reader.dtype)
         bias = attention_bias(mask, prior).clamp_min(torch.finfo(states.dtype).min).to(states.dtype)
         return _TorchReading(self._reader, self._frame, states, mask, bias, sequences, wanted)
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from linda.errors import LindaError
-from linda.files.paths import checked_path
+from linda.files.paths import checked_output_path
 from linda.files.textio import part_name, writing
 
 
@@ -45,7 +45,9 @@ def atomic_folder(folder: Path, kind: str, is_of_kind: Callable[[Path], bool]) -
 
 def check_replaceable(folder: Path, kind: str, is_of_kind: Callable[[Path], bool]) -> None:
     """Raise an error unless the folder is missing, empty or of the given kind."""
-    for place in (checked_path(folder), _old_place(folder)):
+    if not checked_output_path(folder).name:  # the working directory, or the root
+        raise LindaError(f"cannot write {folder}: give the name of a new folder")
+    for place in (folder, _old_place(folder)):
         is_empty = place.is_dir() and not any(place.iterdir())
         if place.exists() and not is_empty and not is_of_kind(place):
             raise LindaError(f"{place} already exists and does not contain a {kind}; give another folder")
@@ -54,7 +56,7 @@ def check_replaceable(folder: Path, kind: str, is_of_kind: Callable[[Path], bool
 
 def check_output_folder(folder: Path) -> None:
     """Raise an error unless files can be written into a folder, which need not exist yet."""
-    if checked_path(folder).exists() and not folder.is_dir():
+    if checked_output_path(folder).exists() and not folder.is_dir():
         raise LindaError(f"cannot write to {folder}: it is a file; give a folder")
     if folder.exists() and not os.access(folder, os.W_OK):
         raise LindaError(f"cannot write to {folder}: it is read-only; choose another folder")

@@ -15,6 +15,8 @@ PIPE_SECONDS = 30.0
 
 def checked_path(path: str | Path) -> Path:
     """Return the path, unless it is unusable: a NUL character, a name too long, a loop of symbolic links."""
+    if not isinstance(path, str | Path):
+        raise LindaError(f"the path is {shortened(path)}; it must be the name of a file or folder")
     if "\0" in str(path):
         raise LindaError(f"the path {shortened(str(path))} contains a NUL character; give another name")
     if not str(path):
@@ -26,6 +28,16 @@ def checked_path(path: str | Path) -> Path:
         pass  # reported when the file is opened
     except OSError as error:
         raise LindaError(f"cannot use the path {shortened(str(path))}: {os_reason(error)}") from error
+    return place
+
+
+def checked_output_path(path: str | Path) -> Path:
+    """Return the path of a file or folder to write. Its name must be UTF-8: libraries cannot write others."""
+    place = checked_path(path)
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise LindaError(f"cannot write {shortened(str(path))}: the name is not UTF-8; give another") from error
     return place
 
 

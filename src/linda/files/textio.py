@@ -8,12 +8,12 @@ import os
 import secrets
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
 from linda.errors import LindaError, os_reason
-from linda.files.paths import checked_path, open_input
+from linda.files.paths import checked_output_path, checked_path, open_input
 
 # A file without line breaks (a binary, a JSON array on one line) must not fill the memory before it is rejected.
 MAX_LINE_BYTES = 16 * 2**20
@@ -50,7 +50,9 @@ def atomic_writer(path: str | Path, scratch: Path | None = None) -> Iterator[Tex
 
     `scratch` is as in `atomic_path`.
     """
-    with atomic_path(path, scratch) as part:
+    target = checked_target(path)
+    # A device or a pipe (/dev/stdout) is written directly.
+    with nullcontext(target) if _is_special(target) else atomic_path(path, scratch) as part:
         with writing(path):
             raw = part.open("wb")
         with raw, _compressor(raw, Path(path).suffix) as binary:
@@ -70,9 +72,8 @@ def atomic_path(path: str | Path, scratch: Path | None = None) -> Iterator[Path]
         scratch: folder for the temporary file, on the same disk as `path`; default: the folder of `path`.
     """
     target = checked_target(path)
-    if target.exists() and not target.is_file():
-        yield target  # write to a device or a pipe (/dev/stdout) directly
-        return
+    if _is_special(target):  # libraries that write to a path would replace it by a file
+        raise LindaError(f"cannot write {path}: it is a device or a pipe; give a file")
     with writing(path):
         part = _new_file(scratch or target.parent)
     try:
@@ -83,10 +84,15 @@ def atomic_path(path: str | Path, scratch: Path | None = None) -> Iterator[Path]
         part.unlink(missing_ok=True)
 
 
+def _is_special(target: Path) -> bool:
+    """Whether this is a device or a pipe."""
+    return target.exists() and not target.is_file()
+
+
 def checked_target(path: str | Path) -> Path:
     """Return the path to write to; raise an error before any work is done if it cannot be written."""
-    target = checked_path(path).resolve()  # write through a symbolic link
-    if target.is_dir():
+    target = checked_output_path(path).resolve()  # write through a symbolic link
+    if target.is_dir() or str(path).endswith("/"):
         raise LindaError(f"cannot write {path}: it is a folder; give a file name")
     if not target.parent.is_dir():
         raise LindaError(f"cannot write {path}: the folder {target.parent} does not exist; create it first")

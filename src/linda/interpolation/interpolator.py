@@ -22,7 +22,7 @@ from linda import engines
 from linda.config import LindaConfig
 from linda.engines import Engine
 from linda.engines.decoding import Decoding
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_integer
 from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, without_broken
 from linda.interpolation.crossing import CrossedTexts, cross, sequences_of
 from linda.interpolation.encoded_texts import EncodedTexts
@@ -31,7 +31,7 @@ from linda.interpolation.memory import give_back
 from linda.interpolation.rows import Row, rows_to_mix
 from linda.model import LengthConverter, mixed_lengths
 from linda.model.attention_mixing import AttentionMixing, Mixture
-from linda.model.batching import batches, padded
+from linda.model.batching import MOST_TOKENS, batches, padded
 from linda.model.checkpoint import load_attention_mixing, load_config, load_converter, model_folder
 from linda.model.pretrained import find_device
 from linda.model.tokens import Tokens
@@ -215,6 +215,11 @@ class Interpolator:
             A list of n texts per row.
         """
         settings = Decoding.of({"n": n, **decoding})
+        vocabulary = self.config.base["vocab_size"]
+        for token in settings.withheld:
+            checked_integer(token, "withheld", 0, vocabulary - 1)
+        if batch_tokens is not None:
+            checked_integer(batch_tokens, "batch_tokens", 1, MOST_TOKENS)
         copies = raw if copies is None else copies
         by_attention = self.attention_mixing is not None and not raw
         jobs_of = JobMaker(self.config, self.tokens, by_attention=by_attention, raw=raw, copies=copies)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_kind, reason, shortened
 from linda.files.textio import open_text
 
 _REGEX = "regex:"
@@ -40,13 +40,16 @@ class Protected:
         Example:
             Protected.parse(["names.txt", "Paris,New York", "regex:[0-9]+"])
         """
-        texts = [given] if isinstance(given, str) else list(given)
+        checked_kind(given, "protect", Iterable, "a text or a list of texts")
+        texts = [given] if isinstance(given, str) else [checked_kind(text, "protect", str, "a text") for text in given]
         patterns = [text.removeprefix(_REGEX) for text in texts if text.startswith(_REGEX)]
         for pattern in patterns:
             try:
                 re.compile(pattern)
-            except re.error as error:
-                raise LindaError(f"protect: {pattern!r} is not a regular expression: {error}") from None
+            except (re.error, RecursionError, OverflowError) as error:
+                raise LindaError(
+                    f"protect: {shortened(pattern)} is not a regular expression: {reason(error)}; change it"
+                ) from None
         words = [word for text in texts if not text.startswith(_REGEX) for word in _words_of(text)]
         return cls(tuple(dict.fromkeys(words)), tuple(patterns))
 

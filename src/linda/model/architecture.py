@@ -121,15 +121,19 @@ def _check_heads(settings: Mapping[str, Any]) -> None:
 
 
 def _check_tokens(settings: Mapping[str, Any]) -> None:
-    most = max(settings.get("vocab_size") or 0, settings.get("decoder_vocab_size") or 0)
-    if not most:
-        return
+    tokens = max(settings.get("vocab_size") or 0, settings.get("decoder_vocab_size") or 0)
+    if tokens:
+        check_special_tokens(settings, tokens)
+
+
+def check_special_tokens(settings: Mapping[str, Any], tokens: int) -> None:
+    """Check that the special tokens in a configuration are ids of a vocabulary of so many tokens."""
     for name in _TOKENS:
         value = settings.get(name)
         if value is None or value == -1:  # both mean that there is none
             continue
         for number in value if isinstance(value, list) and value else [value]:
-            checked_integer(number, name, 0, most - 1)
+            checked_integer(number, name, 0, tokens - 1)
 
 
 def least_weights(settings: Mapping[str, Any]) -> int:

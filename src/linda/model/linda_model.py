@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from linda.config import LindaConfig
 from linda.errors import LindaError
+from linda.files.paths import checked_path
 from linda.model import checkpoint
 from linda.model.attention_mixing import AttentionMixing
 from linda.model.length_converter import LengthConverter
@@ -92,7 +93,7 @@ class LindaModel(nn.Module):
 
     def save_pretrained(self, folder: str | Path, bits: int = 32) -> None:
         """Write a folder with config, weights (safetensors with 32, 16 or 8 bits) and tokenizer."""
-        checkpoint.save(Path(folder), self.config, self.state_dict(), self.tokenizer, bits)
+        checkpoint.save(checked_path(folder), self.config, self.state_dict(), self.tokenizer, bits)
 
     @property
     def device(self) -> torch.device:

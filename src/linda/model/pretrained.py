@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from linda.errors import LindaError, reason, shortened
 from linda.files.jsonfile import read_json_object
 from linda.files.paths import checked_path
-from linda.model.architecture import check_architecture, check_fits_files
+from linda.model.architecture import check_architecture, check_fits_files, check_special_tokens
 
 if TYPE_CHECKING:
     import torch
@@ -112,6 +112,11 @@ def _check_loaded(model: Any, tokenizer: Any) -> None:
     largest = max(tokenizer.get_vocab().values(), default=-1)
     if not 0 <= largest < pieces:
         raise ValueError(f"its tokenizer has ids up to {largest}, the model has {pieces} tokens")
+    if getattr(model, "generation_config", None) is not None:
+        try:
+            check_special_tokens(vars(model.generation_config), pieces)
+        except LindaError as error:
+            raise ValueError(f"generation_config.json: {error}") from error
     window = tokenizer.model_max_length
     if not isinstance(window, int | float) or not window >= 1:
         raise ValueError(f"model_max_length of its tokenizer is {shortened(window)}")
@@ -158,6 +163,9 @@ def find_device(name: str = "auto") -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        return torch.empty(0, device=name).device
+        device = torch.empty(0, device=name).device
+        if device.type == "meta":  # it has shapes, but computes nothing
+            raise ValueError
+        return device
     except (RuntimeError, AssertionError, ValueError, TypeError, NotImplementedError) as error:
         raise LindaError(f"device {shortened(name)} cannot be used here; give cpu, or auto") from error
