@@ -1,9 +1,14 @@
 """Throughput on Ray against worker processes, and the bytes of both: on a real cluster of three nodes on this machine.
 
-    PYTHONPATH=scripts python benchmarks/scale.py                     # EDA: 20,000 rows in blocks of 1,000
-    PYTHONPATH=scripts python benchmarks/scale.py --method linda --rows 600 --block-rows 100
+    export PYTHONPATH=scripts
+    python benchmarks/scale.py --rows 400000 --block-rows 20000 --repeats 3                  # EDA, two workers
+    python benchmarks/scale.py --method linda --rows 2000 --block-rows 200 --repeats 3
+    python benchmarks/scale.py --workers 3 --kill node --kill driver                         # 20,000 rows with EDA
+    python benchmarks/scale.py --workers 3 --method linda --rows 600 --block-rows 100 --kill node --kill driver
 
-Times include start-up of the command and of the actors. With --kill, the raylet of a node is killed half-way.
+Seconds are of the whole command, with its start and that of the actors (a few seconds): compare rates of tables that
+take much longer. With --repeats, both take turns and rates are medians. With --kill, the raylet of a node or the driver
+is killed (SIGKILL) after half of the blocks, in a run for each; a killed driver is started again with --resume.
 """
 
 import json
@@ -13,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 from random import Random
+from statistics import median
 
 import click
 
@@ -28,21 +34,37 @@ PLACES = ("the old garden", "a small town", "the winter market", "the red house"
 @click.option("--block-rows", default=1_000, show_default=True)
 @click.option("--method", default="eda", show_default=True)
 @click.option("--workers", default=2, show_default=True, help="Processes, and actors.")
-@click.option("--kill", is_flag=True, help="Kill the raylet of a node after half of the blocks.")
-def main(rows: int, block_rows: int, method: str, workers: int, kill: bool) -> None:
+@click.option("--repeats", default=1, show_default=True, help="Runs of each kind.")
+@click.option("--kill", "victims", multiple=True, type=click.Choice(["node", "driver"]), help="One more run for each.")
+def main(rows: int, block_rows: int, method: str, workers: int, repeats: int, victims: tuple[str, ...]) -> None:
+    blocks = -(-rows // block_rows)
+    click.echo(f"{method}, {rows:,} rows in {blocks} blocks, {workers} workers")
     with tempfile.TemporaryDirectory() as name, three_nodes() as cluster:
         folder = Path(name)
         table = _write_table(folder / "in.jsonl", rows)
         settings = ["--method", method, "--block-rows", str(block_rows), "--workers", str(workers)]
-        here = _seconds(cluster, table, folder / "here.parquet", settings)
         on_ray = [*settings, "--on", "ray", "--ray-address", cluster.address]
-        blocks = -(-rows // block_rows)
-        there = _seconds(cluster, table, folder / "ray.parquet", on_ray, blocks // 2 if kill else None)
-        same = (folder / "here.parquet").read_bytes() == (folder / "ray.parquet").read_bytes()
-    click.echo(f"{method}, {rows:,} rows in {blocks} blocks, {workers} workers{', one node killed' if kill else ''}")
-    click.echo(f"  processes {rows / here:9,.1f} rows/s\n  Ray       {rows / there:9,.1f} rows/s ({here / there:.2f})")
+        here, there = folder / "here.parquet", folder / "ray.parquet"
+        seconds_here, seconds_there, same = [], [], True
+        for _ in range(repeats):
+            seconds_here.append(_seconds(cluster, table, here, settings))
+            seconds_there.append(_seconds(cluster, table, there, on_ray))
+            same &= here.read_bytes() == there.read_bytes()
+        _report("processes", rows, seconds_here)
+        _report("Ray", rows, seconds_there)
+        click.echo(f"  Ray makes {median(seconds_here) / median(seconds_there):.2f} times the rows per second")
+        for victim in sorted(victims, key="driver".__ne__):  # a killed node does not come back
+            _run_and_kill(cluster, table, there, on_ray, victim, blocks // 2)
+            is_equal = here.read_bytes() == there.read_bytes()
+            click.echo(f"  {victim} killed: {'the same bytes' if is_equal else 'OTHER BYTES'}")
+            same &= is_equal
     click.echo(f"  the same bytes: {'yes' if same else 'NO'}")
     sys.exit(0 if same else 1)
+
+
+def _report(what: str, rows: int, seconds: list[float]) -> None:
+    each = ", ".join(f"{value:.1f}" for value in seconds)
+    click.echo(f"  {what:<10}{rows / median(seconds):9,.1f} rows/s ({each} s)")
 
 
 def _write_table(path: Path, rows: int) -> Path:
@@ -55,20 +77,37 @@ def _write_table(path: Path, rows: int) -> Path:
     return path
 
 
-def _seconds(
-    cluster: RayCluster, table: Path, output: Path, settings: list[str], kill_after: int | None = None
-) -> float:
+def _seconds(cluster: RayCluster, table: Path, output: Path, settings: list[str]) -> float:
     start = time.monotonic()
-    command = [sys.executable, "-m", "linda", "augment", str(table), "--output", str(output), *settings]
-    process = subprocess.Popen(command, env=cluster.environment)
-    if kill_after is not None:
-        parts = output.with_name(f".{output.name}.linda-journal")
-        while process.poll() is None and len(list(parts.glob("part-*.parquet"))) < kill_after:
-            time.sleep(0.01)
-        cluster.kill_raylet()
-    if process.wait():
-        raise SystemExit(f"failed: {' '.join(command)}")
+    _finish(_started(cluster, table, output, settings))
     return time.monotonic() - start
+
+
+def _run_and_kill(cluster: RayCluster, table: Path, output: Path, settings: list[str], victim: str, parts: int) -> None:
+    """Complete a run whose node or driver is killed when so many parts are there."""
+    process = _started(cluster, table, output, settings)
+    folder = output.with_name(f".{output.name}.linda-journal")
+    while process.poll() is None and len(list(folder.glob("part-*.parquet"))) < parts:
+        time.sleep(0.01)
+    if process.poll() is not None:
+        raise SystemExit("the run ended before anything was killed; give more or larger blocks")
+    if victim == "node":
+        cluster.kill_raylet()
+    else:
+        process.kill()
+        process.wait()
+        process = _started(cluster, table, output, [*settings, "--resume"])
+    _finish(process)
+
+
+def _started(cluster: RayCluster, table: Path, output: Path, settings: list[str]) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "linda", "augment", str(table), "--output", str(output), *settings]
+    return subprocess.Popen(command, env=cluster.environment)
+
+
+def _finish(process: "subprocess.Popen[bytes]") -> None:
+    if process.wait():
+        raise SystemExit(f"failed: {process.args!r}")
 
 
 if __name__ == "__main__":
