@@ -4,6 +4,7 @@ import { asCommand, asPython } from "./commands.js";
 import { byId, copy, element, say } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
 import * as fragment from "./fragment.js";
+import { percent, signedScore } from "./numbers.js";
 import { events, send } from "./server.js";
 import { drawStrip } from "./strip.js";
 import { legend, marked } from "./words.js";
@@ -124,7 +125,7 @@ function show(question, results, place) {
 function pathRow(result, index) {
   if (!result) return element("li", {}, element("button", { type: "button", disabled: true }, "…"));
   const [score] = result.scores;
-  const numbers = `${percent(result.shares[0])} first${score === null ? "" : ` · score ${signed(score)}`}`;
+  const numbers = `${percent(result.shares[0])} first${score === null ? "" : ` · score ${signedScore(score)}`}`;
   return element("li", {}, element("button", { type: "button", click: () => choose(index) },
     element("span", { class: "alpha" }, ratio(result.alpha)),
     element("span", {}, ...marked(result.words[0])),
@@ -132,8 +133,6 @@ function pathRow(result, index) {
 }
 
 const ratio = (alpha) => String(Math.round(alpha * 100) / 100);
-const signed = (score) => (Math.abs(score) < 0.005 ? "0.00" : score.toFixed(2).replace("-", "−"));
-const percent = (share) => `${Math.round(100 * share)} %`;
 
 function choose(index) {
   shown.now = index;
