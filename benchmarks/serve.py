@@ -10,8 +10,8 @@ The offline rate is that of one call of `Interpolator.mix` with all these pairs.
 cannot fill a larger batch than 32, so the rate of offline calls of that size is shown too. On a busy machine, look at
 texts per second of processor time.
 
-Fails unless 32 clients reach 0.8 × the rate of one offline call, every good answer is the offline text, there is no 5xx,
-and memory grows by at most 10 %.
+Fails unless 32 clients reach 0.8 × the rate of one offline call, every good answer is the offline text, there is no
+5xx, and memory grows by at most 10 %.
 """
 
 import asyncio

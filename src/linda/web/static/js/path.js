@@ -13,6 +13,7 @@ const NUMBERS = { steps: 11, n: 1, beams: 4, seed: 0, temperature: 1 };
 
 let server = { model: null, engine: null }; // as the server was started
 let shown = null; // what was asked for last, with its results from the first text to the second
+let written = null; // the result in large type: screen readers announce it, so it is replaced only by another
 let running = null; // an AbortController
 const known = new Map(); // results of earlier questions, so that a switch back needs no wait
 
@@ -90,7 +91,7 @@ async function run(at = NaN) {
   try {
     if (!known.has(key)) {
       say(byId("path-status"), "Writing…");
-      byId("path-run").disabled = true;
+      setRunning(true);
       const results = Array(steps).fill(null);
       // From the second text (α = 0) to the first, as `linda interpolate --ladder` does: the same draws.
       const alpha = Array.from({ length: steps }, (_, step) => step / (steps - 1));
@@ -110,8 +111,13 @@ async function run(at = NaN) {
     if (error.name === "AbortError") return;
     say(byId("path-status"), error.message, true);
   } finally {
-    if (running === controller) byId("path-run").disabled = false;
+    if (running === controller) setRunning(false);
   }
+}
+
+function setRunning(isRunning) {
+  byId("path-run").disabled = isRunning;
+  say(byId("path-run"), isRunning ? "Writing…" : "Write the path");
 }
 
 function show(question, results, place) {
@@ -142,7 +148,8 @@ function choose(index) {
   slider.setAttribute("aria-valuetext", `${percent(alpha)} first text`);
   say(byId("ratio-shown"), `α = ${ratio(alpha)}`);
   const result = shown.results[index];
-  if (result) {
+  if (result && result !== written) {
+    written = result;
     byId("output").replaceChildren(element("span", {}, ...marked(result.words[0])));
     byId("legend").replaceChildren(...legend(result.words[0]));
     byId("candidates").hidden = result.texts.length < 2;

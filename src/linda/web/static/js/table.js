@@ -31,7 +31,7 @@ export function startTable(serverInfo) {
   byId("other-file").addEventListener("click", forget);
   byId("table-form").addEventListener("submit", (event) => { event.preventDefault(); begin(true); });
   byId("run-all").addEventListener("click", () => begin(false));
-  byId("copy-augment").addEventListener("click", () => copy(byId("command").textContent));
+  byId("copy-augment").addEventListener("click", copyCommand);
   const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
   if (kept) { openTable(kept.table, kept.values); if (kept.job) watch(kept.job); }
   else uploadChosen(); // before this script ran
@@ -178,6 +178,12 @@ function statusOf(job) {
 }
 
 const count = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+
+async function copyCommand() {
+  await copy(byId("command").textContent);
+  say(byId("copy-augment"), "Copied");
+  setTimeout(() => say(byId("copy-augment"), "Copy"), 2000);
+}
 
 async function download(job) {
   const answer = await request(`/v1/jobs/${job.id}/file`);
