@@ -7,11 +7,14 @@
     python benchmarks/scale.py --workers 3 --method linda --rows 600 --block-rows 100 --kill node --kill driver
 
 Seconds are of the whole command, with its start and that of the actors (a few seconds): compare rates of tables that
-take much longer. With --repeats, both take turns and rates are medians. With --kill, the raylet of a node or the driver
-is killed (SIGKILL) after half of the blocks, in a run for each; a killed driver is started again with --resume.
+take much longer. With --repeats, both take turns and rates are medians. Workers of Ray have the priority of the
+processes (Ray's own default is a low one), so that other work on the machine slows down both alike. With --kill, the
+raylet of a node or the driver is killed (SIGKILL) after half of the blocks, in a run for each; a killed driver is
+started again with --resume.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -39,6 +42,7 @@ PLACES = ("the old garden", "a small town", "the winter market", "the red house"
 def main(rows: int, block_rows: int, method: str, workers: int, repeats: int, victims: tuple[str, ...]) -> None:
     blocks = -(-rows // block_rows)
     click.echo(f"{method}, {rows:,} rows in {blocks} blocks, {workers} workers")
+    os.environ["RAY_worker_niceness"] = str(os.nice(0))
     with tempfile.TemporaryDirectory() as name, three_nodes() as cluster:
         folder = Path(name)
         table = _write_table(folder / "in.jsonl", rows)
