@@ -27,6 +27,8 @@ import click
 
 from ray_cluster import RayCluster, three_nodes
 
+PRIORITY_OF_RAY = "RAY_worker_niceness"
+
 NOUNS = ("river", "city", "man", "woman", "house", "film", "book", "road", "tree", "garden", "market", "letter")
 VERBS = ("was seen in", "is far from", "was sold by", "has come to", "looks like", "stood near", "was made for")
 PLACES = ("the old garden", "a small town", "the winter market", "the red house", "my first story", "that train")
@@ -42,7 +44,7 @@ PLACES = ("the old garden", "a small town", "the winter market", "the red house"
 def main(rows: int, block_rows: int, method: str, workers: int, repeats: int, victims: tuple[str, ...]) -> None:
     blocks = -(-rows // block_rows)
     click.echo(f"{method}, {rows:,} rows in {blocks} blocks, {workers} workers")
-    os.environ["RAY_worker_niceness"] = str(os.nice(0))
+    os.environ[PRIORITY_OF_RAY] = str(os.nice(0))
     with tempfile.TemporaryDirectory() as name, three_nodes() as cluster:
         folder = Path(name)
         table = _write_table(folder / "in.jsonl", rows)

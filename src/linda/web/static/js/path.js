@@ -95,7 +95,7 @@ async function run(at = NaN) {
       const results = Array(steps).fill(null);
       // From the second text (α = 0) to the first, as `linda interpolate --ladder` does: the same draws.
       const alpha = Array.from({ length: steps }, (_, step) => step / (steps - 1));
-      const answer = await send("/v1/interpolate", { ...settings, alpha, stream: true, origins: true }, { signal: controller.signal });
+      const answer = await send("/v1/interpolate", { ...settings, alpha, stream: true, origins: true, scores: true }, { signal: controller.signal });
       for await (const [name, data] of events(answer)) {
         if (name === "error") throw new Error(data.error);
         if (name !== "result") continue;
