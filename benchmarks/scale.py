@@ -7,23 +7,28 @@
     python benchmarks/scale.py --workers 3 --method linda --rows 600 --block-rows 100 --kill node --kill driver
 
 Seconds are of the whole command, with its start and that of the actors (a few seconds): compare rates of tables that
-take much longer. With --repeats, both take turns and rates are medians. Workers of Ray have the priority of the
-processes (Ray's own default is a low one), so that other work on the machine slows down both alike. With --kill, the
-raylet of a node or the driver is killed (SIGKILL) after half of the blocks, in a run for each; a killed driver is
+take much longer. With --repeats, both take turns and rates are medians. On a busy machine, look at rows per second of
+processor time: of the command and all its processes, or of the command and the whole cluster. Workers of Ray have the
+priority of the processes here (Ray's own default is a low one), so that other work slows down both alike. With --kill,
+the raylet of a node or the driver is killed (SIGKILL) after half of the blocks, in a run for each; a killed driver is
 started again with --resume.
 """
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from statistics import median
 
 import click
+import psutil
 
 from ray_cluster import RayCluster, three_nodes
 
@@ -51,14 +56,20 @@ def main(rows: int, block_rows: int, method: str, workers: int, repeats: int, vi
         settings = ["--method", method, "--block-rows", str(block_rows), "--workers", str(workers)]
         on_ray = [*settings, "--on", "ray", "--ray-address", cluster.address]
         here, there = folder / "here.parquet", folder / "ray.parquet"
-        seconds_here, seconds_there, same = [], [], True
+        runs: dict[str, list[Cost]] = {"processes": [], "Ray": []}
+        same = True
         for _ in range(repeats):
-            seconds_here.append(_seconds(cluster, table, here, settings))
-            seconds_there.append(_seconds(cluster, table, there, on_ray))
+            runs["processes"].append(_cost(cluster, table, here, settings))
+            runs["Ray"].append(_cost(cluster, table, there, on_ray))
             same &= here.read_bytes() == there.read_bytes()
-        _report("processes", rows, seconds_here)
-        _report("Ray", rows, seconds_there)
-        click.echo(f"  Ray makes {median(seconds_here) / median(seconds_there):.2f} times the rows per second")
+        for what, costs in runs.items():
+            each = ", ".join(f"{cost.seconds:.1f}" for cost in costs)
+            rate, of_processor = (rows / median(values) for values in _columns(costs))
+            click.echo(f"  {what:<10}{rate:9,.1f} rows/s, {of_processor:9,.1f} per processor second ({each} s)")
+        by_clock, of_processor = (
+            median(one) / median(other) for one, other in zip(*map(_columns, runs.values()), strict=True)
+        )
+        click.echo(f"  Ray: {by_clock:.2f} times the rows per second, {of_processor:.2f} per processor second")
         for victim in sorted(victims, key="driver".__ne__):  # a killed node does not come back
             _run_and_kill(cluster, table, there, on_ray, victim, blocks // 2)
             is_equal = here.read_bytes() == there.read_bytes()
@@ -68,9 +79,16 @@ def main(rows: int, block_rows: int, method: str, workers: int, repeats: int, vi
     sys.exit(0 if same else 1)
 
 
-def _report(what: str, rows: int, seconds: list[float]) -> None:
-    each = ", ".join(f"{value:.1f}" for value in seconds)
-    click.echo(f"  {what:<10}{rows / median(seconds):9,.1f} rows/s ({each} s)")
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of a run, by the clock and of processor time."""
+
+    seconds: float
+    processor: float
+
+
+def _columns(costs: list[Cost]) -> tuple[list[float], list[float]]:
+    return [cost.seconds for cost in costs], [cost.processor for cost in costs]
 
 
 def _write_table(path: Path, rows: int) -> Path:
@@ -83,10 +101,46 @@ def _write_table(path: Path, rows: int) -> Path:
     return path
 
 
-def _seconds(cluster: RayCluster, table: Path, output: Path, settings: list[str]) -> float:
-    start = time.monotonic()
-    _finish(_started(cluster, table, output, settings))
-    return time.monotonic() - start
+def _cost(cluster: RayCluster, table: Path, output: Path, settings: list[str]) -> Cost:
+    before = os.times()
+    with ClusterClock(cluster) as clock:
+        _finish(_started(cluster, table, output, settings))
+    after = os.times()  # of children that have ended: the command, and its worker processes
+    own = after.children_user - before.children_user + after.children_system - before.children_system
+    return Cost(after.elapsed - before.elapsed, own + clock.seconds)
+
+
+class ClusterClock:
+    """Processor time of all processes of a cluster. Actors end with a run, so the time is read while they live."""
+
+    def __init__(self, cluster: RayCluster) -> None:
+        self._cluster = cluster
+        self._seen: dict[tuple[int, float], float] = {}
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.seconds = 0.0
+
+    def __enter__(self) -> "ClusterClock":
+        self._read()
+        self._before = sum(self._seen.values())
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self.seconds = sum(self._seen.values()) - self._before
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(0.5):
+            self._read()
+
+    def _read(self) -> None:
+        nodes = [psutil.Process(node.pid) for node in self._cluster.nodes if node.poll() is None]
+        for process in [*nodes, *(child for node in nodes for child in node.children(recursive=True))]:
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                self._seen[process.pid, process.create_time()] = times.user + times.system
 
 
 def _run_and_kill(cluster: RayCluster, table: Path, output: Path, settings: list[str], victim: str, parts: int) -> None:
