@@ -70,6 +70,15 @@ def write_cells(table: Path, folder: Path) -> None:
                 "settings": {"on": "test"},
                 "policy": None,
                 "scores": {row["test"]: float(row["accuracy"])},
+                "test_rows": {row["test"]: 0},  # the table does not say how many, and the page does not show them
+                "rows": int(row["rows"]),
+                "new_rows": int(row["new_rows"]),
+                "updates": int(row["updates"]),
+                "source": RESULTS.name,
+                "date": "",
+                "machine": "",
+                "notes": [],
+                "seconds": {},
             }
             (folder / f"{number}.json").write_text(json.dumps(cell), encoding="utf-8")
 

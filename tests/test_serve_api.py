@@ -91,8 +91,10 @@ def test_everybody_gets_the_text_they_would_have_got_alone(server: Serving, embe
 
 
 def test_scores_are_log_probabilities_and_do_not_depend_on_others(server: Serving) -> None:
-    [alone] = server.interpolate(alpha=0.5, n=3).json()["results"]
-    among = server.interpolate(alpha=[0.2, 0.4, 0.5, 0.6], n=3).json()["results"][2]
+    [alone] = server.interpolate(alpha=0.5, n=3, scores=True).json()["results"]
+    among = server.interpolate(alpha=[0.2, 0.4, 0.5, 0.6], n=3, scores=True).json()["results"][2]
+    [without] = server.interpolate(alpha=0.5, n=3).json()["results"]
+    assert without == {"alpha": 0.5, "texts": alone["texts"]}
     assert all(score < 0 for score in alone["scores"])
     assert among["texts"] == alone["texts"]
     assert among["scores"] == pytest.approx(alone["scores"], abs=1e-4)

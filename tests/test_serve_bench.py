@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from linda.errors import LindaError
-from linda.web.bench_results import checked_folder
+from linda.web.bench_results import checked_folder, read_results
 from linda.web.interpolation import ScoredInterpolator
+from screenshots import RESULTS, write_cells
 from serving import Serving, serving
 
 
@@ -75,3 +76,10 @@ def test_cells_that_are_none_are_422(server: Serving) -> None:
 def test_a_folder_that_is_none_is_told(tmp_path: Path) -> None:
     with pytest.raises(LindaError, match="is not a folder"):
         checked_folder(str(tmp_path / "none"))
+
+
+def test_the_screenshots_show_committed_results(tmp_path: Path) -> None:
+    write_cells(RESULTS / "cells.csv", tmp_path / "cells")
+    found = read_results(tmp_path)
+    assert found["advice"]
+    assert {column["task"] for column in found["columns"]} == {"trec-coarse", "trec-fine", "sst2", "imdb"}

@@ -128,9 +128,13 @@ def _check_same(first: pa.Schema, second: pa.Schema, first_name: str, second_nam
     one, other = ({field.name: _kind(field) for field in schema} for schema in (first, second))
     for column in {**one, **other}:
         if one.get(column) != other.get(column):
+            if column in one:
+                difference = f"is {other[column]}, not {one[column]}" if column in other else "is missing"
+            else:
+                difference = "is only in the former"
             raise LindaError(
-                f"{second_name} has a different schema than {first_name}: column {column!r} is "
-                f"{other.get(column, 'missing')}, not {one.get(column, 'missing')}; give all files the same columns"
+                f"{second_name} has a different schema than {first_name}: column {column!r} {difference}; "
+                "give all files the same columns"
             )
     if list(one) != list(other):
         raise LindaError(

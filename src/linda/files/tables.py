@@ -29,6 +29,10 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 # Rows per block.
 BLOCK = 1024
 
+# A row group of Parquet is written when it has so many rows or bytes.
+_GROUP_ROWS = 2**16
+_GROUP_BYTES = 2**24
+
 _IS_JSON = {b"linda": b"json"}  # marks a column whose values are JSON texts
 
 
@@ -242,18 +246,42 @@ def open_table(path: str | Path, file_format: str, schema: pa.Schema, scratch: P
         scratch: folder for the temporary file, as in `atomic_path`.
     """
     if str(path) == "-" and file_format == "parquet":
-        with pq.ParquetWriter(sys.stdout.buffer, schema) as parquet:
-            yield parquet.write_batch
+        with _row_groups(sys.stdout.buffer, schema) as write:
+            yield write
     elif str(path) == "-":
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         yield _text_writer(sys.stdout, file_format, schema)
         sys.stdout.flush()
     elif file_format == "parquet":
-        with atomic_path(path, scratch) as part, pq.ParquetWriter(part, schema) as parquet:
-            yield parquet.write_batch
+        with atomic_path(path, scratch) as part, _row_groups(part, schema) as write:
+            yield write
     else:
         with atomic_writer(path, scratch) as file:
             yield _text_writer(file, file_format, schema)
+
+
+@contextmanager
+def _row_groups(target: Any, schema: pa.Schema) -> Iterator[Write]:
+    """Yield a function that writes blocks to Parquet, many in a row group.
+
+    A writer keeps a description of every row group until the file is closed, some 10 kB each: with a group for every
+    block, the memory would grow with the number of rows.
+    """
+    with pq.ParquetWriter(target, schema) as parquet:
+        waiting: list[pa.RecordBatch] = []
+
+        def write_group() -> None:
+            if waiting:
+                parquet.write_table(pa.Table.from_batches(waiting, schema))
+                waiting.clear()
+
+        def write(batch: pa.RecordBatch) -> None:
+            waiting.append(batch)
+            if sum(map(len, waiting)) >= _GROUP_ROWS or sum(batch.nbytes for batch in waiting) >= _GROUP_BYTES:
+                write_group()
+
+        yield write
+        write_group()
 
 
 def check_writable(batch: pa.RecordBatch, file_format: str, row_numbers: Sequence[int]) -> None:

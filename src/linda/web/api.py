@@ -17,7 +17,7 @@ from linda.interpolation.rows import PairRow
 from linda.measures import share_of_first
 from linda.web.batcher import Batcher, Candidates
 from linda.web.bench_results import read_results, results_of_sent
-from linda.web.interpolation import SCORE_IS, checked_rows, checked_settings
+from linda.web.interpolation import checked_rows, checked_settings
 from linda.web.jobs import Job, Workspace
 from linda.web.limits import Limits
 from linda.web.origins import word_origins
@@ -62,17 +62,11 @@ def make_router(services: Services) -> APIRouter:
         settings = checked_settings(**asked.decoding())
         results = services.batcher.submit(rows, settings)
         if asked.stream:
-            return StreamingResponse(_events(rows, results, asked.origins), media_type="text/event-stream")
+            return StreamingResponse(_events(rows, results, asked), media_type="text/event-stream")
 
         async def answer() -> Response:
-            found = {index: _result(rows[index], texts, asked.origins) async for index, texts in results}
-            return JSONResponse(
-                {
-                    "results": [found[index] for index in range(len(rows))],
-                    "engine": services.engine,
-                    "score_is": SCORE_IS,
-                }
-            )
+            found = {index: _result(rows[index], texts, asked) async for index, texts in results}
+            return JSONResponse({"results": [found[index] for index in range(len(rows))], "engine": services.engine})
 
         return await _unless_left(request, answer())
 
@@ -158,23 +152,25 @@ def _found(job: Job | None) -> Job:
     return job
 
 
-def _result(row: PairRow, candidates: Candidates, with_origins: bool) -> dict[str, Any]:
+def _result(row: PairRow, candidates: Candidates, asked: Interpolate) -> dict[str, Any]:
     a, b, alpha, _ = row
     texts = [text for text, _ in candidates]
-    result: dict[str, Any] = {"alpha": alpha, "texts": texts, "scores": [score for _, score in candidates]}
-    if with_origins:
+    result: dict[str, Any] = {"alpha": alpha, "texts": texts}
+    if asked.scores:
+        result["scores"] = [score for _, score in candidates]
+    if asked.origins:
         result["words"] = [word_origins(text, a, b) for text in texts]
         result["shares"] = [share_of_first(text, a, b) for text in texts]
     return result
 
 
 async def _events(
-    rows: list[PairRow], results: AsyncIterator[tuple[int, Candidates]], with_origins: bool
+    rows: list[PairRow], results: AsyncIterator[tuple[int, Candidates]], asked: Interpolate
 ) -> AsyncIterator[str]:
     """Server-sent events: `result` for every finished row, then `done`, or `error`."""
     try:
         async for index, texts in results:
-            yield _event("result", {"index": index, **_result(rows[index], texts, with_origins)})
+            yield _event("result", {"index": index, **_result(rows[index], texts, asked)})
     except Exception as error:  # the response has started, so the error must be an event
         yield _event("error", {"error": f"the server failed: {error}"})
         raise

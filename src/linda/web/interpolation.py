@@ -20,8 +20,6 @@ _REMEMBERED_TOKENS = 2**14
 
 _SCORED_AT_ONCE = 32  # rows
 
-SCORE_IS = "mean log-probability of the text's tokens under the decoder"
-
 
 class ScoredInterpolator:
     """An interpolator that also returns the decoder's score of each text. Not thread-safe."""
@@ -51,11 +49,16 @@ class ScoredInterpolator:
     def mix(
         self, rows: Sequence[Row], settings: dict[str, Any], on_progress: Callable[[int], object]
     ) -> Iterator[Candidates]:
-        """Yield the texts of each row with their scores, in order.
+        """Yield the texts of each row with their scores, if `settings["scores"]`, in order.
 
         Crossovers, and the texts themselves at the ends, are read once more to score them. The scores of decoded texts
         are looked up by the seed and the text of a row. Beam search ignores seeds, so each row has its own.
         """
+        settings = dict(settings)
+        if not settings.pop("scores"):
+            for texts in self.plain.mix_stream(rows, on_progress=on_progress, encoded=self._encoded, **settings):
+                yield [(text, None) for text in texts]
+            return
         if self.plain.attention_mixing is not None and not (settings["raw"] or settings["copies"]):
             stream = self.plain.mix_stream(rows, on_progress=on_progress, encoded=self._encoded, **settings)
             while group := list(islice(stream, _SCORED_AT_ONCE)):
@@ -106,9 +109,12 @@ def _finite(score: float | None) -> float | None:
     return score if score is not None and math.isfinite(score) else None
 
 
-def checked_settings(*, raw: bool = False, copies: bool | None = None, **decoding: Any) -> Settings:
-    """Return all settings of `Interpolator.mix_stream` in a canonical form, so that equal ones compare equal."""
-    return tuple(sorted({"raw": raw, "copies": copies, **asdict(Decoding.of(decoding))}.items()))
+def checked_settings(
+    *, raw: bool = False, copies: bool | None = None, scores: bool = False, **decoding: Any
+) -> Settings:
+    """Return all settings of `ScoredInterpolator.mix` in a canonical form, so that equal ones compare equal."""
+    settings = {"raw": raw, "copies": copies, "scores": scores, **asdict(Decoding.of(decoding))}
+    return tuple(sorted(settings.items()))
 
 
 class SharedInterpolator(Interpolator):

@@ -42,6 +42,9 @@ class Interpolate(_Request):
     top_k: int = Field(default=0, description="Sample from the k likeliest tokens; 0 means no limit.")
     stream: bool = Field(default=False, description="Respond with server-sent events, one per text.")
     origins: bool = Field(default=False, description="Return the origin of each word, and the measured share of a.")
+    scores: bool = Field(
+        default=False, description="Return the score of each text: the mean log-probability of its tokens."
+    )
 
     def pairs(self, limits: Limits) -> tuple[list[Any], list[Any], list[Any]]:
         """Return parallel lists of texts and ratios within the limits; the values are checked later."""
@@ -65,7 +68,7 @@ class Interpolate(_Request):
         return a, b, alpha
 
     def decoding(self) -> dict[str, Any]:
-        names = ("n", "raw", "copies", "beams", "sample", "temperature", "top_p", "top_k")
+        names = ("n", "raw", "copies", "scores", "beams", "sample", "temperature", "top_p", "top_k")
         return {name: getattr(self, name) for name in names}
 
 

@@ -11,11 +11,14 @@ const kind = (schema) => {
   return schema.type ?? "any";
 };
 
+// With spaces, so that a long object can be broken.
+const shownDefault = (value) => JSON.stringify(value).replaceAll(",", ", ").replaceAll('":', '": ');
+
 function parameters(properties, required = []) {
   const rows = Object.entries(properties).map(([name, schema]) => element("tr", {},
     element("th", { scope: "row" }, element("code", {}, name)),
     element("td", {}, kind(schema), element("p", {}, schema.description ?? "")),
-    element("td", {}, required.includes(name) ? "required" : schema.default === undefined ? "" : JSON.stringify(schema.default))));
+    element("td", { class: "default" }, required.includes(name) ? "required" : schema.default === undefined ? "" : element("code", {}, shownDefault(schema.default)))));
   const head = ["name", "value", "default"].map((name) => element("th", { scope: "col" }, name));
   return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Parameters" },
     element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)));

@@ -1,10 +1,12 @@
 // The view "Bench": results of `linda bench`, updated while a run adds cells.
 
 import { byId, element, say, svg } from "./dom.js";
+import { signedGain } from "./numbers.js";
 import { getJson, postJson } from "./server.js";
 
 const POLL_MS = 3000;
-const ROW = 30;
+const HEAD = 38, ROW = 41; // heights of rows, as in the style sheet
+const PLOT = { names: 34, centre: 66, half: 28 }; // in per cent of the width
 
 let watched = 0;
 
@@ -62,35 +64,31 @@ function resultTable(methods) {
   const rows = methods.map((method) => element("tr", {},
     element("th", { scope: "row" }, method.method),
     element("td", { class: method.is_best ? "number best" : "number" }, method.mean.toFixed(1) + plusMinus(method.std)),
-    element("td", { class: method.gain?.is_clear ? "number best" : "number" }, method.gain ? signed(method.gain.mean) + plusMinus(method.gain.margin) : ""),
+    element("td", { class: method.gain?.is_clear ? "number best" : "number" }, method.gain ? signedGain(method.gain.mean) + plusMinus(method.gain.margin) : ""),
     element("td", { class: "number" }, method.seeds)));
   return element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows));
 }
 
 const plusMinus = (value) => (value === null || value === undefined ? "" : ` ± ${value.toFixed(1)}`);
-const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(1)}`;
 
-// Gains over vanilla in points, with their 95 % intervals. The table beside it has the same numbers.
+// Gains over vanilla in points, with their 95 % intervals, in the rows of the table beside it, which has the same numbers.
 function gainPlot(methods, name) {
   const compared = methods.filter(({ gain }) => gain);
   if (!compared.length) return element("p", { class: "help" }, "Gains need vanilla and another method.");
-  const width = 440, left = 140, right = 16, height = ROW * compared.length + 44;
-  const reach = 1.1 * Math.max(1, ...compared.map(({ gain }) => Math.abs(gain.mean) + (gain.margin ?? 0)));
-  const x = (points) => left + (width - left - right) * (points + reach) / (2 * reach);
-  const rows = compared.map(({ method, gain }, index) => {
-    const y = ROW * index + ROW / 2;
-    const kind = gain.is_clear ? (gain.mean > 0 ? "clear-up" : "clear-down") : "";
+  const reach = Math.max(1, ...compared.map(({ gain }) => Math.abs(gain.mean) + (gain.margin ?? 0)));
+  const x = (points) => `${PLOT.centre + PLOT.half * points / reach}%`;
+  const bottom = HEAD + ROW * methods.length;
+  const rows = methods.map(({ method, gain }, index) => {
+    const y = HEAD + ROW * index + ROW / 2;
+    const kind = gain?.is_clear ? (gain.mean > 0 ? "clear-up" : "clear-down") : "";
     return svg("g", { class: kind },
-      svg("text", { x: left - 12, y: y + 4, "text-anchor": "end" }, method.length > 17 ? `${method.slice(0, 16)}…` : method),
-      gain.margin === null ? null : svg("line", { class: "interval", x1: x(gain.mean - gain.margin), x2: x(gain.mean + gain.margin), y1: y, y2: y }),
-      svg("circle", { class: "point", cx: x(gain.mean), cy: y, r: 4.5 }));
+      svg("text", { x: `${PLOT.names}%`, y: y + 4, "text-anchor": "end" }, method.length > 17 ? `${method.slice(0, 16)}…` : method),
+      gain && gain.margin !== null ? svg("line", { class: "interval", x1: x(gain.mean - gain.margin), x2: x(gain.mean + gain.margin), y1: y, y2: y }) : null,
+      svg("circle", { class: gain ? "point" : "reference", cx: x(gain?.mean ?? 0), cy: y, r: 4.5 }));
   });
-  const base = ROW * compared.length;
-  return svg("svg", { class: "gain", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Gain over vanilla in points, ${name}` },
-    svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 0, y2: base + 4 }),
-    ...rows,
-    svg("text", { x: x(0), y: base + 20, "text-anchor": "middle" }, "0"),
-    svg("text", { x: x(-reach / 1.1), y: base + 20, "text-anchor": "middle" }, signed(-reach / 1.1)),
-    svg("text", { x: x(reach / 1.1), y: base + 20, "text-anchor": "middle" }, signed(reach / 1.1)),
-    svg("text", { x: (left + width - right) / 2, y: base + 38, "text-anchor": "middle" }, "points over vanilla, 95 % interval"));
+  const tick = (points) => svg("text", { x: x(points), y: bottom + 18, "text-anchor": "middle" }, signedGain(points).replace(/^0\.0$/, "0"));
+  return svg("svg", { class: "gain", height: bottom + 44, role: "img", "aria-label": `Gain over vanilla in points, ${name}` },
+    svg("line", { class: "zero", x1: x(0), x2: x(0), y1: HEAD, y2: bottom + 4 }),
+    ...rows, tick(-reach), tick(0), tick(reach),
+    svg("text", { x: x(0), y: bottom + 38, "text-anchor": "middle" }, "points over vanilla, 95 % interval"));
 }

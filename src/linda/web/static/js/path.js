@@ -4,6 +4,7 @@ import { asCommand, asPython } from "./commands.js";
 import { byId, copy, element, say } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
 import * as fragment from "./fragment.js";
+import { percent, signedScore } from "./numbers.js";
 import { events, send } from "./server.js";
 import { drawStrip } from "./strip.js";
 import { legend, marked } from "./words.js";
@@ -12,6 +13,7 @@ const NUMBERS = { steps: 11, n: 1, beams: 4, seed: 0, temperature: 1 };
 
 let server = { model: null, engine: null }; // as the server was started
 let shown = null; // what was asked for last, with its results from the first text to the second
+let written = null; // the result in large type: screen readers announce it, so it is replaced only by another
 let running = null; // an AbortController
 const known = new Map(); // results of earlier questions, so that a switch back needs no wait
 
@@ -89,11 +91,11 @@ async function run(at = NaN) {
   try {
     if (!known.has(key)) {
       say(byId("path-status"), "Writing…");
-      byId("path-run").disabled = true;
+      setRunning(true);
       const results = Array(steps).fill(null);
       // From the second text (α = 0) to the first, as `linda interpolate --ladder` does: the same draws.
       const alpha = Array.from({ length: steps }, (_, step) => step / (steps - 1));
-      const answer = await send("/v1/interpolate", { ...settings, alpha, stream: true, origins: true }, { signal: controller.signal });
+      const answer = await send("/v1/interpolate", { ...settings, alpha, stream: true, origins: true, scores: true }, { signal: controller.signal });
       for await (const [name, data] of events(answer)) {
         if (name === "error") throw new Error(data.error);
         if (name !== "result") continue;
@@ -109,8 +111,13 @@ async function run(at = NaN) {
     if (error.name === "AbortError") return;
     say(byId("path-status"), error.message, true);
   } finally {
-    if (running === controller) byId("path-run").disabled = false;
+    if (running === controller) setRunning(false);
   }
+}
+
+function setRunning(isRunning) {
+  byId("path-run").disabled = isRunning;
+  say(byId("path-run"), isRunning ? "Writing…" : "Write the path");
 }
 
 function show(question, results, place) {
@@ -124,7 +131,7 @@ function show(question, results, place) {
 function pathRow(result, index) {
   if (!result) return element("li", {}, element("button", { type: "button", disabled: true }, "…"));
   const [score] = result.scores;
-  const numbers = `${percent(result.shares[0])} first${score === null ? "" : ` · score ${signed(score)}`}`;
+  const numbers = `${percent(result.shares[0])} first${score === null ? "" : ` · score ${signedScore(score)}`}`;
   return element("li", {}, element("button", { type: "button", click: () => choose(index) },
     element("span", { class: "alpha" }, ratio(result.alpha)),
     element("span", {}, ...marked(result.words[0])),
@@ -132,8 +139,6 @@ function pathRow(result, index) {
 }
 
 const ratio = (alpha) => String(Math.round(alpha * 100) / 100);
-const signed = (score) => (Math.abs(score) < 0.005 ? "0.00" : score.toFixed(2).replace("-", "−"));
-const percent = (share) => `${Math.round(100 * share)} %`;
 
 function choose(index) {
   shown.now = index;
@@ -143,7 +148,8 @@ function choose(index) {
   slider.setAttribute("aria-valuetext", `${percent(alpha)} first text`);
   say(byId("ratio-shown"), `α = ${ratio(alpha)}`);
   const result = shown.results[index];
-  if (result) {
+  if (result && result !== written) {
+    written = result;
     byId("output").replaceChildren(element("span", {}, ...marked(result.words[0])));
     byId("legend").replaceChildren(...legend(result.words[0]));
     byId("candidates").hidden = result.texts.length < 2;

@@ -4,22 +4,22 @@ import { element } from "./dom.js";
 
 const NUMBERS = new Set(["per_row", "total", "temperature", "weight", "retries", "seed"]);
 
-const title = (name) => name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
+const titleOf = (name) => name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
 
-export function settingField({ name, default: standard, help, choices }) {
+export function settingField({ name, default: standard, help, choices, title = name }) {
   const id = `set-${name}`;
   const describedBy = `${id}-help`;
-  const shown = standard === null || standard === "" || typeof standard === "boolean" ? "" : ` Default: ${standard}.`;
+  const shown = standard === null || standard === "" || typeof standard === "boolean" ? "" : ` Default:\u00a0${standard}.`;
   const note = element("p", { class: "help", id: describedBy }, `${help}${shown}`);
   const common = { id, name, "aria-describedby": describedBy };
   if (typeof standard === "boolean") {
     const box = element("input", { ...common, type: "checkbox", checked: standard });
-    return element("div", { class: "field" }, element("label", { class: "check" }, box, ` ${title(name)}`), note);
+    return element("div", { class: "field" }, element("label", { class: "check" }, box, ` ${titleOf(title)}`), note);
   }
   const input = choices
-    ? element("select", common, ...choices.map((choice) => element("option", { value: choice, selected: choice === standard }, choice)))
+    ? element("select", common, ...choices.map((choice) => element("option", { value: choice, selected: choice === standard }, choice || "none")))
     : element("input", { ...common, type: NUMBERS.has(name) ? "number" : "text", step: NUMBERS.has(name) ? "any" : null, value: standard ?? "" });
-  return element("div", { class: "field" }, element("label", { for: id }, title(name)), input, note);
+  return element("div", { class: "field" }, element("label", { for: id }, titleOf(title)), input, note);
 }
 
 // Only what differs from the default is said.

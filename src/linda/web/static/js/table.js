@@ -31,7 +31,7 @@ export function startTable(serverInfo) {
   byId("other-file").addEventListener("click", forget);
   byId("table-form").addEventListener("submit", (event) => { event.preventDefault(); begin(true); });
   byId("run-all").addEventListener("click", () => begin(false));
-  byId("copy-augment").addEventListener("click", () => copy(byId("command").textContent));
+  byId("copy-augment").addEventListener("click", copyCommand);
   const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
   if (kept) { openTable(kept.table, kept.values); if (kept.job) watch(kept.job); }
   else uploadChosen(); // before this script ran
@@ -75,13 +75,14 @@ function openTable(opened, values) {
   );
   const described = info.augment_settings.map((setting) => withColumns(setting, values));
   const isMain = ({ name }) => [...COLUMNS, ...MAIN].includes(name);
-  byId("main-settings").replaceChildren(...described.filter(isMain).map(settingField));
+  const inOrder = [...COLUMNS, ...MAIN].map((name) => described.find((setting) => setting.name === name));
+  byId("main-settings").replaceChildren(...inOrder.map(settingField));
   const formats = { name: "output_format", default: table.format, help: "Format of the output file.", choices: ["csv", "tsv", "jsonl", "parquet"] };
-  byId("more-settings").replaceChildren(
-    ...described.filter((setting) => !isMain(setting) && setting.name !== "gates").map(settingField),
-    settingField(formats),
-    ...info.gates.map((gate) => settingField({ ...gate, name: `gate_${gate.name}` })),
-  );
+  const others = described.filter((setting) => !isMain(setting) && setting.name !== "gates");
+  const isSwitch = (setting) => typeof setting.default === "boolean";
+  byId("more-settings").replaceChildren(...[...others.filter((setting) => !isSwitch(setting)), formats].map(settingField));
+  byId("switches").replaceChildren(...others.filter(isSwitch).map(settingField));
+  byId("gates").replaceChildren(...info.gates.map((gate) => settingField({ ...gate, name: `gate_${gate.name}`, title: gate.name })));
   for (const [name, value] of Object.entries(flat(values))) {
     const input = byId("table-form").elements[name];
     if (input?.type === "checkbox") input.checked = value; else if (input) input.value = value;
@@ -154,7 +155,7 @@ function showJob(job) {
   byId("command-box").hidden = false;
   say(byId("command"), job.command);
   byId("run").hidden = job.preview && isOver;
-  say(byId("run-label"), job.preview ? "Writing the preview" : "Making all rows");
+  say(byId("run-label"), job.preview ? "Writing the preview" : job.state === "done" ? "All rows are made" : "Making all rows");
   const bar = byId("run-progress");
   bar.max = job.total ?? 1;
   bar.value = Math.min(job.done, bar.max);
@@ -177,6 +178,12 @@ function statusOf(job) {
 }
 
 const count = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+
+async function copyCommand() {
+  await copy(byId("command").textContent);
+  say(byId("copy-augment"), "Copied");
+  setTimeout(() => say(byId("copy-augment"), "Copy"), 2000);
+}
 
 async function download(job) {
   const answer = await request(`/v1/jobs/${job.id}/file`);
