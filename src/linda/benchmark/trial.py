@@ -46,7 +46,8 @@ def run_cell(cell: Cell, settings: BenchmarkSettings) -> dict[str, Any]:
     trained = TrainedStudent.fit(cell, settings, task.classes, rows, new)
     fitted = time.perf_counter()
     rare = cell.protocol.rare_classes(task)
-    scores = {name: trained.score(test, rare) for name, test in parts.tests.items()}
+    shares = class_shares(parts.pool, task.classes)
+    scores = {name: trained.score(test, rare, shares) for name, test in parts.tests.items()}
     main = scores[cell.domain] if cell.domain else next(iter(scores.values()))
     return {
         **cell.record(settings),
@@ -123,15 +124,18 @@ class TrainedStudent:
         held_out = scaled(found, temperature) if settings.n_folds else None
         return cls(student, classes, codes, held_out, temperature)
 
-    def score(self, test: LabelledRows, rare: Sequence[LabelName]) -> Scores:
-        """Compute all metrics on test rows, with the default threshold and with tuned ones."""
+    def score(self, test: LabelledRows, rare: Sequence[LabelName], shares: np.ndarray) -> Scores:
+        """Compute all metrics on test rows, with the default threshold and with tuned ones.
+
+        shares: (C,) of the classes in the data that training rows are drawn from; thresholds are tuned for these.
+        """
         probabilities = self.student.predict_proba(test.texts, test.pairs)
         if self.temperature is not None:
             probabilities = scaled(probabilities, self.temperature)
         codes = class_codes(test.labels, self.classes)
         scores = score_probabilities(probabilities, codes, self.classes, rare)
         if self.held_out is not None:
-            scores |= tuned_scores(self.held_out, self.train_codes, probabilities, codes)
+            scores |= tuned_scores(self.held_out, self.train_codes, probabilities, codes, shares)
         return scores
 
 
@@ -188,6 +192,11 @@ def _fit_student(
     more: dict[str, Any] = {} if watched is None else {"watched": watched}
     student.fit(texts, labels, pairs, weights.tolist(), classes=classes, seed=cell.seed, **more)
     return student
+
+
+def class_shares(rows: LabelledRows, classes: list[LabelName]) -> np.ndarray:
+    """Return the share (C,) of each class."""
+    return np.bincount(class_codes(rows.labels, classes), minlength=len(classes)) / len(rows)
 
 
 def _trained_labels(labels: np.ndarray, weights: np.ndarray, training: Training) -> tuple[np.ndarray, np.ndarray]:
