@@ -117,8 +117,8 @@ def test_a_cache_changes_no_score_and_saves_the_work(
     assert plain == written
     models.load_method.cache_clear()
     vectors._shared.cache_clear()
-    monkeypatch.setattr(models, "_load", None)  # nothing is loaded, written or encoded again
-    monkeypatch.setattr(SentenceEncoder, "forward", None)
+    monkeypatch.setattr(models, "_load", lambda *_: pytest.fail("a text is written again"))
+    monkeypatch.setattr(SentenceEncoder, "forward", lambda *_: pytest.fail("a text is encoded again"))
     assert scores(cache) == plain
 
 
