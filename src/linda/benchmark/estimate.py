@@ -88,6 +88,7 @@ def _estimated_seconds(cell: Cell, settings: BenchmarkSettings, shared: _SharedW
     if cell.recipe.uses_teacher:
         teacher = settings.for_teacher()
         total += shared.once((*same_rows, "teacher"), _training_seconds(cell, teacher, sizes.rows, 0, tokens))
+        total += new * tokens * _TESTING * _size(teacher)  # it labels them
     folds = settings.folds_of(cell.recipe)
     total += (1 + max(0, folds - 1)) * _training_seconds(cell, settings, sizes.rows, new, tokens)
     testing = tokens * _TESTING * _size(settings)  # per row
