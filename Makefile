@@ -7,8 +7,9 @@ PROFILE ?= laptop
 WORKERS ?= 2
 # Files are started in the order of tests/conftest.py.
 PARALLEL := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+SIZE ?= small
 
-.PHONY: demo test lint docs figures examples embedded-model reproduce clean
+.PHONY: demo test lint docs figures examples embedded-model reproduce studies clean
 
 demo: $(STAMP)  ## install, and write the path between two sentences with the embedded model
 	$(BIN)/linda interpolate "The museum is open every day in summer." "The old library is closed on Sunday." --ladder 5
@@ -41,6 +42,11 @@ reproduce: $(STAMP)  ## the paper's five tables, resumable: DATA=folder of tasks
 	@test -n "$(DATA)" -a -n "$(WORK)" || { echo "make reproduce needs the folder of tasks (docs/reference/bench.md, Tasks) and one \
 	for the results: make reproduce DATA=tasks WORK=results [PROFILE=paper]" >&2; exit 2; }
 	$(BIN)/python scripts/reproduce.py --data "$(DATA)" --work "$(WORK)" --profile "$(PROFILE)" -- $(OPTIONS)
+
+studies: $(STAMP)  ## a study of where augmentation pays: STUDY=imbalance|calibration|noise|students|teacher|unlabelled DATA=… WORK=… [SIZE=…]
+	@test -n "$(STUDY)" -a -n "$(DATA)" -a -n "$(WORK)" || { echo "make studies needs a study (docs/reference/bench.md, Studies), the \
+	folder of tasks and one for the results: make studies STUDY=imbalance DATA=tasks WORK=results [SIZE=small|medium|full]" >&2; exit 2; }
+	$(BIN)/python scripts/studies.py --study "$(STUDY)" --data "$(DATA)" --work "$(WORK)" --size "$(SIZE)" -- $(OPTIONS)
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

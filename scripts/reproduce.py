@@ -43,7 +43,8 @@ def announce(tables: dict[str, list[str]]) -> None:
     for table, options in tables.items():
         print(f"{table}:", flush=True)
         total += command.main([*options, "--dry-run"], prog_name="linda bench", standalone_mode=False)
-    print(f"All {len(tables)} tables: about {total:,.0f} hours on a CPU. Stop at any time; the same command goes on.")
+    hours = f"{total:,.0f}" if total >= 10 else f"{total:,.1f}".removesuffix(".0")
+    print(f"All {len(tables)} tables: about {hours} hours on a CPU. Stop at any time; the same command goes on.")
     sys.stdout.flush()
 
 

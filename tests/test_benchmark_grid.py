@@ -7,7 +7,7 @@ import pytest
 
 from linda.benchmark import grid as grid_module
 from linda.benchmark.cells import Cell, read_cells
-from linda.benchmark.grid import CELLS, make_grid, run_grid
+from linda.benchmark.grid import CELLS, _jobs, make_grid, run_grid
 from linda.benchmark.learning_rate import RATES, search_rate
 from linda.benchmark.models import Models
 from linda.benchmark.protocol import Protocol
@@ -184,6 +184,16 @@ def test_two_at_a_time_give_the_same(source: OwnTask, settings: BenchmarkSetting
         run_grid(cells, settings, tmp_path / str(workers), workers=workers, progress=False)
     one, two = ([cell["scores"] for cell in read_cells(tmp_path / str(workers) / CELLS)] for workers in (1, 2))
     assert one == two
+
+
+def test_cells_with_the_same_rows_are_one_job_unless_workers_would_wait(
+    source: OwnTask, settings: BenchmarkSettings
+) -> None:
+    cells = grid(source, settings, "vanilla,eda", seeds=8)
+    jobs = _jobs(cells, workers=2)
+    assert [(job[0].seed, len(job)) for job in jobs] == [(seed, 2) for seed in range(8)]
+    assert [cell for job in jobs for cell in job] == cells
+    assert [len(job) for job in _jobs(cells[:14], workers=2)] == [1] * 14
 
 
 def test_each_domain_trains_and_all_are_tested(source: OwnTask, settings: BenchmarkSettings) -> None:

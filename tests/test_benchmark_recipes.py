@@ -254,6 +254,17 @@ def test_unlabelled_rows_with_the_teachers_labels() -> None:
     assert len(made("pseudo-label+per_row=2", one)) == 2
 
 
+def test_unlabelled_partners_are_the_rows_that_are_pseudo_labelled() -> None:
+    unlabelled = [f"word{number}" for number in range(40)]  # one word each, so that half of a mixture holds it
+    sources = RowSources(Models(), None, SureTeacher, unlabelled)  # type: ignore[arg-type]
+    plain, mixed = (
+        make_new_rows(parse_recipe(name), ROWS, CLASSES, sources, 3)
+        for name in ("pseudo-label+per_row=3", "linda+partners=unlabelled+ratio=0.5+per_row=3+gates=false")
+    )
+    assert len(set(plain.texts)) == 12
+    assert sorted(text.split()[-1] for text in mixed.texts) == sorted(plain.texts)
+
+
 def test_unlabelled_rows_as_partners() -> None:
     new = made("linda+partners=unlabelled+ratio=0.5+gates=false")
     assert len(new) == 4
@@ -275,6 +286,10 @@ def test_unlabelled_rows_as_partners() -> None:
     [
         ("vanilla+balance", "vanilla makes no new rows and has no setting balance"),
         ("oversample+per_row=2", "oversample does not generate texts and has no per_row"),
+        ("splice+raw_ratio", "splice mixes by the ratio itself and has no raw_ratio"),
+        ("crossover+balance+raw_ratio=false", "crossover mixes by the ratio itself and has no raw_ratio"),
+        ("linda+balance+per_row=4", "per_row has no effect, because balance decides"),
+        ("linda+temperature=0.2", "temperature has no effect, because only labels=sharpened use it"),
         ("label-smoothing+smoothing=1", "smoothing from 0 to below 1; got 0 and 1"),
         ("eda+smooth=0.1", "there is no setting 'smooth'; choose from .*balance, mixup, smoothing, class_weights"),
     ],
@@ -299,6 +314,8 @@ def test_training_settings_go_with_any_method() -> None:
     [
         ("mixup", "probe", "the student probe has none .use --student finetune"),
         ("smote", "finetune", "needs the student's vectors before training; finetune has none"),
+        ("early-stopping", "probe", "stops fine-tuning early; the student probe is trained otherwise"),
+        ("early-stopping", "finetune", "held-out folds of the training rows; give --folds 3"),
         ("temperature", "probe", "held-out folds of the training rows; give --folds 3"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linda.benchmark import trial
+from linda.benchmark import models, trial
 from linda.benchmark.cells import Cell
 from linda.benchmark.grid import make_grid
 from linda.benchmark.protocol import Protocol
@@ -16,6 +16,8 @@ from linda.benchmark.recipes import Training, parse_recipe
 from linda.benchmark.settings import BenchmarkSettings
 from linda.benchmark.tasks import LabelledRows, NamedTask, OwnTask
 from linda.benchmark.trial import run_cell
+from linda.classifier import TextClassifier, vectors
+from linda.classifier.encoder import SentenceEncoder
 from linda.classifier.students import StudentSettings, make_student
 from linda.errors import LindaError
 from linda.evaluation.metrics import METRICS
@@ -68,6 +70,58 @@ def test_without_folds_nothing_is_tuned(encoder: str, source: OwnTask) -> None:
         settings(encoder, "tfidf", folds=1)
 
 
+def test_a_temperature_has_folds_of_its_own_if_every_fold_is_slow(encoder: str, source: OwnTask) -> None:
+    given = settings(encoder, "finetune")
+    cells = make_grid([(source, [RARE])], [parse_recipe("vanilla"), parse_recipe("temperature")], [0], given)
+    plain, scaled = (run_cell(cell, given) for cell in cells)
+    assert (plain["settings"]["folds"], scaled["settings"]["folds"]) == (0, 0)
+    assert scaled["settings"]["held_out_folds"] == 3
+    assert plain["temperature"] is None
+    assert plain["scores"]["test"].keys() == scaled["scores"]["test"].keys()
+    assert plain["scores"]["test"]["auc"] == pytest.approx(scaled["scores"]["test"]["auc"], abs=0.1)
+    assert plain["scores"]["test"]["log_loss"] != scaled["scores"]["test"]["log_loss"]
+
+
+def test_early_stopping_takes_the_updates_with_the_lowest_loss(
+    encoder: str, source: OwnTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, cell = settings(encoder, "finetune"), Cell(source, RARE, parse_recipe("early-stopping"), 0)
+    losses: list[dict[float, float]] = []
+    fit = TextClassifier.fit
+
+    def noted(self: TextClassifier, *rows: Any, **more: Any) -> TextClassifier:
+        fitted = fit(self, *rows, **more)
+        losses.append(fitted.losses_)
+        return fitted
+
+    monkeypatch.setattr(TextClassifier, "fit", noted)
+    result = run_cell(cell, given)
+    *folds, last = losses
+    assert (len(folds), last) == (3, {})
+    best = min(folds[0], key=lambda share: sum(fold[share] for fold in folds))
+    assert result["updates"] == round(best * given.student_settings(RARE, cell.recipe, 36, 0).updates)
+    assert not [name for name in result["scores"]["test"] if name.endswith("_tuned")]
+
+
+@pytest.mark.parametrize("student", ["probe", "tfidf"])
+def test_a_cache_changes_no_score_and_saves_the_work(
+    student: str, encoder: str, source: OwnTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def scores(cache: str | None) -> list[dict[str, float]]:
+        given = settings(encoder, student, cache=cache, folds=2)
+        return [run_cell(Cell(source, RARE, parse_recipe(name), 0), given)["scores"] for name in methods]
+
+    methods = ["vanilla", "eda+balance", "splice+balance"]
+    cache = str(tmp_path / "made" / "texts.cache")
+    plain, written = scores(None), scores(cache)
+    assert plain == written
+    models.load_method.cache_clear()
+    vectors._shared.cache_clear()
+    monkeypatch.setattr(models, "_load", lambda *_: pytest.fail("a text is written again"))
+    monkeypatch.setattr(SentenceEncoder, "forward", lambda *_: pytest.fail("a text is encoded again"))
+    assert scores(cache) == plain
+
+
 @pytest.mark.parametrize(
     "method", ["class-weights", "oversample", "smote", "label-smoothing", "temperature", "eda+balance", "pseudo-label"]
 )
@@ -87,6 +141,10 @@ def test_class_weights_and_smoothing() -> None:
     same, balanced = trial._trained_labels(labels, weights, Training(class_weights=True))
     np.testing.assert_allclose(balanced, [2 / 3, 2 / 3, 2 / 3, 2])
     np.testing.assert_array_equal(same, labels)
+    soft, weights = np.array([[1, 0], [1, 0], [0.7, 0.3], [0.6, 0.4]]), np.array([1, 1, 1, 0.5])
+    shared, balanced = trial._trained_labels(soft, weights, Training(class_weights=True))
+    np.testing.assert_allclose((shared * balanced[:, None]).sum(axis=0), weights.sum() / 2)
+    np.testing.assert_allclose(shared.sum(axis=1), 1)
     smooth, _ = trial._trained_labels(labels, weights, Training(smoothing=0.2))
     np.testing.assert_allclose(smooth[0], [0.9, 0.1])
 

@@ -178,7 +178,7 @@ def test_a_pipeline_of_ones_own(files: Path, monkeypatch: pytest.MonkeyPatch) ->
         (["--teacher", "bert"], "there is no student 'bert'"),
         (["--student", "tfidf", "--methods", "mixup"], "the student tfidf has none"),
         (["--methods", "smote"], "needs the student's vectors before training; finetune has none"),
-        (["--methods", "temperature"], "held-out folds of the training rows; give --folds 3"),
+        (["--methods", "temperature", "--folds", "0"], "held-out folds of the training rows; give --folds 3"),
         (["--methods", "pseudo-label"], "pseudo-label needs unlabelled texts: give --unlabelled FILE"),
         (["--unlabelled", "nowhere.csv"], "nowhere.csv"),
         (["--folds", "1"], "folds is 1; give 0 for none, or at least 2"),

@@ -7,6 +7,7 @@ from linda.evaluation.tuning import (
     fit_temperature,
     held_out_probabilities,
     scaled,
+    stable_offsets,
     stratified_folds,
     tune_offsets,
     tuned_scores,
@@ -52,6 +53,34 @@ def test_offsets_of_several_classes_never_lose_on_their_own_rows() -> None:
             before = score_decisions(probabilities.argmax(axis=1), codes, 5)[metric]
             after = score_decisions((np.log(probabilities) + offsets).argmax(axis=1), codes, 5)[metric]
             assert after > before
+
+
+def test_a_threshold_is_tuned_for_the_shares_of_the_data() -> None:
+    random = np.random.default_rng(0)
+
+    def drawn(rare: int, common: int) -> tuple[np.ndarray, np.ndarray]:
+        """The classes overlap, so that the best threshold depends on their shares."""
+        codes = np.repeat([0, 1], [common, rare])
+        p = 1 / (1 + np.exp(-(random.normal(2 * codes - 1, 1.5) - 2)))
+        return np.stack([1 - p, p], axis=1), codes
+
+    (train, train_codes), (test, test_codes) = drawn(20, 200), drawn(1000, 1000)
+    of_training = tuned_scores(train, train_codes, test, test_codes)
+    of_data = tuned_scores(train, train_codes, test, test_codes, np.array([0.5, 0.5]))
+    for metric in ("accuracy_tuned", "macro_f1_tuned"):
+        assert of_data[metric] > of_training[metric] + 3
+
+
+def test_stable_offsets_differ_less_between_draws() -> None:
+    def offsets(seed: int) -> list[np.ndarray]:
+        random = np.random.default_rng(seed)
+        codes = random.integers(4, size=60)
+        probabilities = random.dirichlet([1] * 4, 60) * 0.7 + np.eye(4)[codes] * 0.3
+        plain = tune_offsets(probabilities, codes, "macro_f1")
+        return [plain - plain.mean(), stable_offsets(probabilities, codes, "macro_f1", np.ones(60))]
+
+    plain, stable = np.swapaxes([offsets(seed) for seed in range(12)], 0, 1)  # (12, 4) each; 0 would be right
+    assert np.abs(stable).mean() < 0.8 * np.abs(plain).mean()
 
 
 def test_a_perfect_prediction_is_left_alone() -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain, product
+from itertools import chain, groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,14 @@ from linda.benchmark.tasks import BenchmarkTask, TaskSource, read_unlabelled
 from linda.benchmark.trial import run_cell
 from linda.classifier.students import find_student
 from linda.errors import LindaError
+from linda.files.cache import open_cache
 from linda.files.folders import check_output_folder
 from linda.files.textio import atomic_writer, writing
 
 CELLS = "cells"
 COMMANDS = "commands.txt"
+
+_JOBS_PER_WORKER = 4
 
 
 # Computes cells, writes each to the folder, and returns the results in any order.
@@ -64,7 +67,7 @@ def make_grid(
 
 def _check_models(recipes: Sequence[Recipe], settings: BenchmarkSettings) -> None:
     for recipe in recipes:
-        recipe.check_student(settings.kind, settings.n_folds)
+        recipe.check_student(settings.kind, settings.folds_of(recipe))
         if recipe.uses_unlabelled and settings.unlabelled is None:
             raise LindaError(f"{recipe.name} needs unlabelled texts: give --unlabelled FILE, or --unlabelled {REST}")
     if settings.teacher is not None:
@@ -142,6 +145,8 @@ def run_grid(
         The number of cells that were computed.
     """
     check_comparable(chain(read_cells(output / CELLS), (cell.record(settings) for cell in cells)))
+    if settings.cache is not None:
+        open_cache(Path(settings.cache))  # raises if it is another kind of file
     with _results_folder(output) as folder:
         return _run_missing(cells, settings, folder, progress, command, executor or partial(_on_this_machine, workers))
 
@@ -208,8 +213,9 @@ def _on_this_machine(
         min(workers, len(cells)), mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
     )
     try:
-        for done in as_completed([pool.submit(compute_cell, cell, settings, folder) for cell in cells]):
-            yield done.result()
+        jobs = [pool.submit(_compute_cells, part, settings, folder) for part in _jobs(cells, workers)]
+        for done in as_completed(jobs):
+            yield from done.result()
     except BrokenProcessPool as error:
         raise LindaError("a worker process died, possibly out of memory; use fewer workers (--workers 1)") from error
     except KeyboardInterrupt:
@@ -218,6 +224,20 @@ def _on_this_machine(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _jobs(cells: Sequence[Cell], workers: int) -> list[list[Cell]]:
+    """Group cells with the same training rows: their teacher, and vectors of their texts, are computed once.
+
+    Few groups are split into cells, so that no worker is idle for long.
+    """
+    groups = groupby(cells, key=lambda cell: (cell.task, cell.protocol, cell.seed, cell.domain))
+    jobs = [list(group) for _, group in groups]
+    return jobs if len(jobs) >= _JOBS_PER_WORKER * workers else [[cell] for cell in cells]
+
+
+def _compute_cells(cells: Sequence[Cell], settings: BenchmarkSettings, folder: Path) -> list[dict[str, Any]]:
+    return [compute_cell(cell, settings, folder) for cell in cells]
 
 
 def compute_cell(cell: Cell, settings: BenchmarkSettings, folder: Path) -> dict[str, Any]:

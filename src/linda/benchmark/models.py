@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
-from linda import methods
+from linda import __version__, methods
 from linda.config import LindaConfig
 from linda.errors import LindaError
+from linda.files.cache import open_cache
 from linda.files.paths import checked_path
-from linda.interpolation import Interpolator
+from linda.interpolation import Interpolator, engine_for
+from linda.methods.cached import CachedMethod
 from linda.methods.crossover import check_trigrams
 from linda.middles.ngrams import TrigramModel
 from linda.model.checkpoint import CONFIG_FILE, EMBEDDED
@@ -77,6 +80,20 @@ class Models:
         """Whether a method runs the LINDA model."""
         return method == "linda" or (method == "ssmba" and self.masked is None)
 
+    def record(self, method: str | None) -> dict[str, Any]:
+        """Return the models that a method runs, by names that change with their content."""
+        used: dict[str, Any] = {}
+        if self.use_linda(method):
+            used |= {"linda_model": model_name(self.linda or str(EMBEDDED))}
+            used |= {"engine": engine_for(self.linda, self.engine)}
+        if method == "ssmba":
+            used["masked_model"] = model_name(self.masked)
+        if method == "backtranslation":
+            used["translation"] = [model_name(self.there), model_name(self.back)]
+        if method == "crossover":
+            used["trigrams"] = file_name(str(self.trigrams))
+        return used
+
 
 def _described_model(model: str | None) -> str:
     if model is not None and not Path(model).is_dir():
@@ -89,6 +106,31 @@ def _described_model(model: str | None) -> str:
     is_like_papers = (base.get("model_type"), base.get("d_model"), config.mixing) == ("bart", 1024, "states")
     papers = "of the paper's kind" if is_like_papers else "not the paper's, which is BART-large with mixing states"
     return f"{name} ({facts}), {papers}"
+
+
+def model_name(model: str | None) -> str | None:
+    """Return a hub name unchanged; for a folder, its name and the first digits of a hash of its content."""
+    if model is None or not Path(model).is_dir():
+        return model
+    return f"{Path(model).resolve().name} {_hash(Path(model))}"
+
+
+@lru_cache(maxsize=8)
+def _hash(folder: Path) -> str:
+    """Hash the settings and weights of a model."""
+    digest = sha256()
+    for file in sorted([folder / CONFIG_FILE, *folder.glob("*.safetensors"), *folder.glob("*.bin")]):
+        if file.is_file():
+            with file.open("rb") as opened:
+                file_digest(opened, lambda: digest)
+    return digest.hexdigest()[:12]
+
+
+@lru_cache(maxsize=2)
+def file_name(path: str) -> str:
+    """Return the name of a file and the first digits of a hash of its content."""
+    with Path(path).open("rb") as opened:
+        return f"{Path(path).name} {file_digest(opened, 'sha256').hexdigest()[:12]}"
 
 
 def check_model(model: str) -> None:
@@ -113,9 +155,30 @@ def mixes_texts(method: str) -> bool:
     return methods.find(method).needs_partner
 
 
-@lru_cache(maxsize=4)
-def load_method(name: str, models: Models, raw: bool) -> Any:
-    """Load a method with its models. raw: use LINDA's ratio without calibration."""
+@lru_cache(maxsize=8)
+def load_method(name: str, models: Models, raw: bool, cache: str | None = None) -> Any:
+    """Load a method with its models.
+
+    Args:
+        name: The method.
+        models: Models of all methods.
+        raw: Use LINDA's ratio without calibration.
+        cache: File with texts of earlier runs; see `CachedMethod`. Models are then loaded for new texts only.
+
+    Returns:
+        An `AugmentationMethod`.
+
+    Example:
+        load_method("linda", Models(), raw=False, cache="texts.cache")
+    """
+    load = partial(_load, name, models, raw)
+    if cache is None:
+        return load()
+    settings = [__version__, *map(str, models.record(name).values()), str(raw)]
+    return CachedMethod(name, load, open_cache(Path(cache)), settings)
+
+
+def _load(name: str, models: Models, raw: bool) -> Any:
     if name == "linda":
         return methods.load(name, model=_interpolator(models.linda, models.engine), raw=raw)
     if name == "ssmba":

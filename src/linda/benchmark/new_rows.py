@@ -25,7 +25,7 @@ from linda.benchmark.tasks import LabelledRows
 from linda.classifier.students import Student
 from linda.errors import LindaError
 
-_PARTNERS, _PSEUDO = range(2)  # random streams
+_UNLABELLED = 1  # random stream
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,14 @@ class RowSources:
         encoder: Finds the nearest partners.
         fit_teacher: Trains the teacher; called only if a method needs one.
         unlabelled: Texts without labels.
+        cache: File with texts of earlier runs.
     """
 
     models: Models
     encoder: str | None
     fit_teacher: Callable[[], Student]
     unlabelled: Sequence[str] = ()
+    cache: str | None = None
 
 
 def make_new_rows(
@@ -115,7 +117,7 @@ def _augmented(
     balances = policy.balance and not recipe.uses_unlabelled  # unlabelled partners need a separate plan
     augmenter = Augmenter(
         pair=None if rows.pairs is None else "pair",
-        method=load_method(str(recipe.source), sources.models, policy.raw_ratio),
+        method=load_method(str(recipe.source), sources.models, policy.raw_ratio, sources.cache),
         per_row=1 if balances else policy.per_row,
         balance=LARGEST if balances else None,
         partners="any" if policy.partners == UNLABELLED else policy.partners,
@@ -158,8 +160,7 @@ def _with_unlabelled(
     teacher: Student,
 ) -> tuple[dict[str, list[Any]], Plan]:
     """Append unlabelled rows with the teacher's labels, and return a plan with those as partners."""
-    random = np.random.default_rng([augmenter.seed, _PARTNERS])
-    drawn = random.integers(len(unlabelled), size=len(plan))
+    drawn = np.resize(_drawn_unlabelled(augmenter.seed, len(unlabelled)), len(plan))
     used, place = np.unique(drawn, return_inverse=True)
     texts = [unlabelled[row] for row in used]
     hard = np.eye(len(classes))[class_codes(data["label"], classes)]
@@ -183,11 +184,15 @@ def _pseudo_labelled(
     policy: Policy, rows: LabelledRows, classes: list[LabelName], sources: RowSources, seed: int
 ) -> NewRows:
     """Label `per_row` unlabelled texts per row, or all of them, with the teacher."""
-    random = np.random.default_rng([seed, _PSEUDO])
-    drawn = random.permutation(len(sources.unlabelled))[: policy.per_row * len(rows)]
+    drawn = _drawn_unlabelled(seed, len(sources.unlabelled))[: policy.per_row * len(rows)]
     texts = [sources.unlabelled[row] for row in drawn]
     labels = _ordered(sources.fit_teacher(), texts, classes)
     return NewRows(texts, None, labels, policy.weight, [()] * len(texts))
+
+
+def _drawn_unlabelled(seed: int, count: int) -> np.ndarray:
+    """Return the order in which a seed takes unlabelled texts (count,): the same texts for all methods."""
+    return np.random.default_rng([seed, _UNLABELLED]).permutation(count)
 
 
 def _copies(policy: Policy, rows: LabelledRows, classes: list[LabelName]) -> NewRows:

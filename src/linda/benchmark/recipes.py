@@ -8,6 +8,7 @@ linda+balance                         a boolean setting needs no value
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, get_type_hints
 
@@ -64,12 +65,17 @@ class Training:
     class_weights: bool = False  # every class has the same total weight
     smote: bool = False  # synthetic vectors for rare classes
     scaled: bool = False  # temperature scaling on held-out folds
+    early_stopping: bool = False  # the number of updates with the lowest log loss on held-out folds
 
     def __post_init__(self) -> None:
         if not 0 <= self.mixup < math.inf or not 0 <= self.smoothing < 1:
             raise LindaError(
                 f"mixup must be 0 or more and smoothing from 0 to below 1; got {self.mixup:g} and {self.smoothing:g}"
             )
+
+    @property
+    def needs_folds(self) -> bool:
+        return self.scaled or self.early_stopping
 
 
 # Settings that apply only to methods that mix two texts.
@@ -129,7 +135,12 @@ class Recipe:
                 f"{self.name} needs the student's vectors before training; {student.name} has none "
                 "(use --student probe, setfit or tfidf, or leave it out)"
             )
-        if self.training.scaled and not folds:
+        if self.training.early_stopping and not student.uses_learning_rate:
+            raise LindaError(
+                f"{self.name} stops fine-tuning early; the student {student.name} is trained otherwise "
+                "(use --student finetune, or leave it out)"
+            )
+        if self.training.needs_folds and not folds:
             raise LindaError(f"{self.name} is fitted on held-out folds of the training rows; give --folds 3")
 
 
@@ -139,8 +150,10 @@ def policy_settings(recipe: Recipe) -> tuple[str, ...]:
         return "per_row", "weight"
     if recipe.source == OVERSAMPLE:
         return ("weight",)
-    names = tuple(get_type_hints(Policy))
-    return names if recipe.mixes else tuple(name for name in names if name not in _MIXING_ONLY)
+    idle = set() if recipe.mixes else set(_MIXING_ONLY)
+    if recipe.source != "linda":
+        idle.add("raw_ratio")  # no other method has a calibrated ratio
+    return tuple(name for name in get_type_hints(Policy) if name not in idle)
 
 
 # A baseline makes one new row for each row, with the label of its parent.
@@ -165,6 +178,7 @@ _RECIPES = {
         Recipe("smote", training=Training(smote=True)),
         Recipe("label-smoothing", training=Training(smoothing=_SMOOTHING)),
         Recipe("temperature", training=Training(scaled=True)),
+        Recipe("early-stopping", training=Training(early_stopping=True)),
         Recipe(PSEUDO_LABEL, PSEUDO_LABEL, _BASELINE),
         Recipe("eda", "eda", _BASELINE),
         Recipe("ssmba", "ssmba", _BASELINE),
@@ -206,10 +220,25 @@ def parse_recipe(text: str, as_published: bool = False) -> Recipe:
         raise LindaError(f"{text!r}: {name} makes no new rows and has no setting {next(iter(of_policy))}")
     for setting in of_policy:
         if setting not in policy_settings(recipe):
-            reason = "does not mix texts" if setting in _MIXING_ONLY else "does not generate texts"
-            raise LindaError(f"{text!r}: {name} {reason} and has no {setting}")
+            raise LindaError(f"{text!r}: {name} {_reason(recipe, setting)} and has no {setting}")
     policy, training = replace(recipe.policy, **of_policy), replace(recipe.training, **of_training)
+    _check_effect(text, of_policy, policy)
     return replace(recipe, name=text, policy=policy, training=training)
+
+
+def _reason(recipe: Recipe, setting: str) -> str:
+    """Say why a method does not have a setting."""
+    if not recipe.augments:
+        return "does not generate texts"
+    return "mixes by the ratio itself" if recipe.mixes else "does not mix texts"
+
+
+def _check_effect(text: str, given: Iterable[str], policy: Policy) -> None:
+    """Raise a LindaError for a setting that another one makes useless."""
+    if "per_row" in given and policy.balance:
+        raise LindaError(f"{text!r}: per_row has no effect, because balance decides the number of new rows")
+    if "temperature" in given and policy.labels != "sharpened":
+        raise LindaError(f"{text!r}: temperature has no effect, because only labels=sharpened use it")
 
 
 def _parse_setting(setting: str, text: str) -> tuple[str, Any]:

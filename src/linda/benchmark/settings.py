@@ -5,24 +5,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
-from linda.benchmark.models import Models
+from linda.benchmark.models import Models, file_name, model_name
 from linda.benchmark.protocol import ON, Protocol
 from linda.benchmark.recipes import Recipe
 from linda.classifier.contrastive import contrastive_updates
 from linda.classifier.encoder import DEFAULT_ENCODER, is_default_encoder, known_learning_rate
 from linda.classifier.students import STUDENTS, StudentKind, StudentSettings, find_student
+from linda.classifier.vectors import VectorCache
 from linda.errors import LindaError
-from linda.interpolation import engine_for
-from linda.model.checkpoint import CONFIG_FILE, EMBEDDED
 
 BUDGETS = ("updates", "epochs")
 REST = "rest"  # unlabelled texts: the training rows that a seed does not draw
 
 _QUICK_FOLDS = 5
+_SLOW_FOLDS = 3  # of methods that need folds, if every fold costs minutes
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,13 @@ class BenchmarkSettings:
         models: The models of the augmentation methods.
         student: `finetune`, `probe`, `setfit`, `tfidf` or `module:attribute`.
         folds: Folds of the training rows on which thresholds and temperatures are tuned; 0: none; None: 5 for students
-            that train in seconds, 0 for others.
+            that train in seconds; for others 3 for temperatures and early stopping, and none for thresholds.
         teacher: The student that labels new texts; None: the same as `student`.
         teacher_encoder: Encoder of the teacher; None: the same as `encoder`.
         unlabelled: A file of texts without labels, or `rest`.
         text: The column of the text in `unlabelled`.
         label: The column that `unlabelled` must not have.
+        cache: File that keeps generated texts and vectors for other runs; None: they are computed in every run.
     """
 
     encoder: str | None = None
@@ -66,6 +66,7 @@ class BenchmarkSettings:
     unlabelled: str | None = None
     text: str = "text"
     label: str = "label"
+    cache: str | None = None
 
     def __post_init__(self) -> None:
         for name, known in (("budget", BUDGETS), ("on", ON)):
@@ -80,9 +81,15 @@ class BenchmarkSettings:
 
     @property
     def n_folds(self) -> int:
+        """Folds of every method, on which thresholds are tuned."""
         if self.folds is not None:
             return self.folds
         return 0 if self.kind.trains_encoder else _QUICK_FOLDS
+
+    def folds_of(self, recipe: Recipe) -> int:
+        """Folds of one method: at least those that it cannot do without, unless `folds` is given."""
+        needs_folds = recipe.training.needs_folds and self.folds is None
+        return self.n_folds or (_SLOW_FOLDS if needs_folds else 0)
 
     @property
     def teacher_name(self) -> str:
@@ -107,7 +114,12 @@ class BenchmarkSettings:
             contrastive_updates=contrastive_updates(counted),
             mixup=recipe.training.mixup or None,
             smote=recipe.training.smote,
+            vector_cache=self._vector_cache,
         )
+
+    @property
+    def _vector_cache(self) -> VectorCache | None:
+        return None if self.cache is None else VectorCache(Path(self.cache), str(_encoder_name(self.encoder)))
 
     def for_teacher(self) -> BenchmarkSettings:
         """Return the settings with the teacher as the student."""
@@ -134,6 +146,8 @@ class BenchmarkSettings:
         if self.kind.trains_encoder:
             shared["budget"] = self.budget
         shared |= {"test_size": self.test_size, "on": self.on}
+        if self.folds_of(recipe) != self.n_folds:
+            shared["held_out_folds"] = self.folds_of(recipe)
         if recipe.uses_teacher:
             shared["teacher"] = self.teacher_name
             kind = find_student(self.teacher_name)
@@ -142,45 +156,12 @@ class BenchmarkSettings:
             if kind.uses_learning_rate:
                 shared["teacher_learning_rate"] = self._teacher_rate
         if recipe.uses_unlabelled:
-            shared["unlabelled"] = self.unlabelled if self.unlabelled == REST else _file_name(str(self.unlabelled))
-        if self.models.use_linda(recipe.source):
-            shared["linda_model"] = model_name(self.models.linda or str(EMBEDDED))
-            shared["engine"] = engine_for(self.models.linda, self.models.engine)
-        if recipe.source == "ssmba":
-            shared["masked_model"] = model_name(self.models.masked)
-        if recipe.source == "backtranslation":
-            shared["translation"] = [model_name(self.models.there), model_name(self.models.back)]
-        if recipe.source == "crossover":
-            shared["trigrams"] = _file_name(str(self.models.trigrams))
-        return shared
-
-
-def model_name(model: str | None) -> str | None:
-    """Return a hub name unchanged; for a folder, its name and the first digits of a hash of its content."""
-    if model is None or not Path(model).is_dir():
-        return model
-    return f"{Path(model).resolve().name} {_hash(Path(model))}"
+            shared["unlabelled"] = self.unlabelled if self.unlabelled == REST else file_name(str(self.unlabelled))
+        return shared | self.models.record(recipe.source)
 
 
 def _encoder_name(encoder: str | None) -> str | None:
     return DEFAULT_ENCODER if is_default_encoder(encoder) else model_name(encoder)
-
-
-@lru_cache(maxsize=8)
-def _hash(folder: Path) -> str:
-    """Hash the settings and weights of a model."""
-    digest = sha256()
-    for file in sorted([folder / CONFIG_FILE, *folder.glob("*.safetensors"), *folder.glob("*.bin")]):
-        if file.is_file():
-            with file.open("rb") as opened:
-                file_digest(opened, lambda: digest)
-    return digest.hexdigest()[:12]
-
-
-@lru_cache(maxsize=2)
-def _file_name(path: str) -> str:
-    with Path(path).open("rb") as opened:
-        return f"{Path(path).name} {file_digest(opened, 'sha256').hexdigest()[:12]}"
 
 
 @lru_cache(maxsize=4)

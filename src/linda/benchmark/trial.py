@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache, partial
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,15 @@ from linda.benchmark.recipes import VANILLA, Recipe, Training
 from linda.benchmark.settings import REST, BenchmarkSettings
 from linda.benchmark.tasks import BenchmarkTask, LabelledRows, read_unlabelled
 from linda.classifier.students import Student, make_student
+from linda.classifier.text_classifier import TextClassifier, WatchedRows
 from linda.evaluation.metrics import Scores, score_probabilities
-from linda.evaluation.tuning import fit_temperature, held_out_probabilities, scaled, tuned_scores
+from linda.evaluation.tuning import (
+    fit_temperature,
+    held_out_probabilities,
+    scaled,
+    stratified_folds,
+    tuned_scores,
+)
 
 
 def run_cell(cell: Cell, settings: BenchmarkSettings) -> dict[str, Any]:
@@ -37,7 +46,8 @@ def run_cell(cell: Cell, settings: BenchmarkSettings) -> dict[str, Any]:
     trained = TrainedStudent.fit(cell, settings, task.classes, rows, new)
     fitted = time.perf_counter()
     rare = cell.protocol.rare_classes(task)
-    scores = {name: trained.score(test, rare) for name, test in parts.tests.items()}
+    shares = class_shares(parts.pool, task.classes)
+    scores = {name: trained.score(test, rare, shares) for name, test in parts.tests.items()}
     main = scores[cell.domain] if cell.domain else next(iter(scores.values()))
     return {
         **cell.record(settings),
@@ -66,7 +76,7 @@ def _sources(cell: Cell, settings: BenchmarkSettings, task: BenchmarkTask, parts
         else:
             unlabelled = read_unlabelled(Path(str(settings.unlabelled)), settings.text, settings.label)
     fit = partial(_fit_teacher, replace(cell, recipe=Recipe(VANILLA)), settings)
-    return RowSources(settings.models, settings.encoder, fit, unlabelled)
+    return RowSources(settings.models, settings.encoder, fit, unlabelled, settings.cache)
 
 
 @lru_cache(maxsize=1)
@@ -93,39 +103,78 @@ class TrainedStudent:
         cls, cell: Cell, settings: BenchmarkSettings, classes: list[LabelName], rows: LabelledRows, new: NewRows
     ) -> TrainedStudent:
         """Train on all rows, and on the training part of each fold."""
-        student = _fit_student(cell, settings, classes, rows, new)
+        training = cell.recipe.training
         codes = class_codes(rows.labels, classes)
-        if not settings.n_folds:
+        folds = settings.folds_of(cell.recipe)
+        share = _best_share_of_updates(cell, settings, classes, rows, new) if training.early_stopping else 1.0
+        student = _fit_student(cell, settings, classes, rows, new, share)
+        if not settings.n_folds and not training.scaled:
             return cls(student, classes, codes, None)
 
-        def predict(training: np.ndarray, held_out: np.ndarray) -> np.ndarray:
-            part = rows.take(training.tolist())
-            fold = _fit_student(cell, settings, classes, part, new.made_of(training.tolist()))
-            rest = rows.take(held_out.tolist())
+        def predict(trained: np.ndarray, held_out: np.ndarray) -> np.ndarray:
+            part, rest = rows.take(trained.tolist()), rows.take(held_out.tolist())
+            fold = _fit_student(cell, settings, classes, part, new.made_of(trained.tolist()), share)
             return fold.predict_proba(rest.texts, rest.pairs)
 
-        found = held_out_probabilities(codes, len(classes), settings.n_folds, cell.seed, predict)
-        if not cell.recipe.training.scaled:
+        found = held_out_probabilities(codes, len(classes), folds, cell.seed, predict)
+        if not training.scaled:
             return cls(student, classes, codes, found)
-        temperature = fit_temperature(found, codes)
-        return cls(student, classes, codes, scaled(found, temperature), round(temperature, 4))
+        temperature = round(fit_temperature(found, codes), 4)
+        # Without folds for all methods, thresholds are tuned for none.
+        held_out = scaled(found, temperature) if settings.n_folds else None
+        return cls(student, classes, codes, held_out, temperature)
 
-    def score(self, test: LabelledRows, rare: Sequence[LabelName]) -> Scores:
-        """Compute all metrics on test rows, with the default threshold and with tuned ones."""
+    def score(self, test: LabelledRows, rare: Sequence[LabelName], shares: np.ndarray) -> Scores:
+        """Compute all metrics on test rows, with the default threshold and with tuned ones.
+
+        shares: (C,) of the classes in the data that training rows are drawn from; thresholds are tuned for these.
+        """
         probabilities = self.student.predict_proba(test.texts, test.pairs)
         if self.temperature is not None:
             probabilities = scaled(probabilities, self.temperature)
         codes = class_codes(test.labels, self.classes)
         scores = score_probabilities(probabilities, codes, self.classes, rare)
         if self.held_out is not None:
-            scores |= tuned_scores(self.held_out, self.train_codes, probabilities, codes)
+            scores |= tuned_scores(self.held_out, self.train_codes, probabilities, codes, shares)
         return scores
 
 
+def _best_share_of_updates(
+    cell: Cell, settings: BenchmarkSettings, classes: list[LabelName], rows: LabelledRows, new: NewRows
+) -> float:
+    """Return the share of the updates after which held-out folds have the lowest log loss in the mean."""
+    folds = stratified_folds(class_codes(rows.labels, classes), settings.folds_of(cell.recipe), cell.seed)
+    losses: dict[float, list[float]] = defaultdict(list)
+    for trained, held_out in folds:
+        part, rest = rows.take(trained.tolist()), rows.take(held_out.tolist())
+        watched = WatchedRows(rest.texts, rest.pairs, rest.labels)
+        student = _fit_student(cell, settings, classes, part, new.made_of(trained.tolist()), watched=watched)
+        assert isinstance(student, TextClassifier)
+        for share, loss in student.losses_.items():
+            losses[share].append(loss)
+    return min(losses, key=lambda share: mean(losses[share]))
+
+
 def _fit_student(
-    cell: Cell, settings: BenchmarkSettings, classes: list[LabelName], rows: LabelledRows, new: NewRows | None
+    cell: Cell,
+    settings: BenchmarkSettings,
+    classes: list[LabelName],
+    rows: LabelledRows,
+    new: NewRows | None,
+    share_of_updates: float = 1.0,
+    watched: WatchedRows | None = None,
 ) -> Student:
-    """Train on originals and new rows; None: on the originals only."""
+    """Train on originals and new rows; None: on the originals only.
+
+    Args:
+        cell: The method, the protocol and the seed.
+        settings: The student.
+        classes: All classes, in the order of the columns of labels.
+        rows: The originals.
+        new: The new rows.
+        share_of_updates: Stop after this share of the updates.
+        watched: See `TextClassifier.fit`.
+    """
     texts, pairs = rows.texts, rows.pairs
     labels = np.eye(len(classes))[class_codes(rows.labels, classes)]
     weights = np.ones(len(rows))
@@ -137,17 +186,27 @@ def _fit_student(
     training = cell.recipe.training
     labels, weights = _trained_labels(labels, weights, training)
     how = settings.student_settings(cell.protocol, cell.recipe, len(rows), len(texts) - len(rows))
+    if how.updates and share_of_updates < 1:
+        how = replace(how, updates=max(1, round(share_of_updates * how.updates)))
     student = make_student(settings.student, how)
-    student.fit(texts, labels, pairs, weights.tolist(), classes=classes, seed=cell.seed)
+    more: dict[str, Any] = {} if watched is None else {"watched": watched}
+    student.fit(texts, labels, pairs, weights.tolist(), classes=classes, seed=cell.seed, **more)
     return student
+
+
+def class_shares(rows: LabelledRows, classes: list[LabelName]) -> np.ndarray:
+    """Return the share (C,) of each class."""
+    return np.bincount(class_codes(rows.labels, classes), minlength=len(classes)) / len(rows)
 
 
 def _trained_labels(labels: np.ndarray, weights: np.ndarray, training: Training) -> tuple[np.ndarray, np.ndarray]:
     """Apply class weights and label smoothing to labels (N, C) and weights (N,)."""
     if training.class_weights:
         mass = (labels * weights[:, None]).sum(axis=0)  # (C,)
-        balanced = mass.sum() / np.maximum(mass, 1e-12) / (mass > 0).sum()
-        weights = weights * (labels @ np.where(mass > 0, balanced, 0.0))
+        balanced = labels * np.where(mass > 0, mass.sum() / np.maximum(mass, 1e-12) / (mass > 0).sum(), 0.0)
+        # A soft label has a part in several classes, and each part has the weight of its own class.
+        weights = weights * balanced.sum(axis=1)
+        labels = balanced / balanced.sum(axis=1, keepdims=True)
     if training.smoothing:
         labels = (1 - training.smoothing) * labels + training.smoothing / labels.shape[1]
     return labels, weights

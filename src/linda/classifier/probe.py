@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from linda.classifier.inputs import TrainingRows, by_position
-from linda.classifier.vectors import shared_vectors
+from linda.classifier.vectors import VectorCache, shared_vectors
 from linda.classifier.weighted_estimator import WeightedEstimator
 
 _MOST_ITERATIONS = 2_000
@@ -33,6 +33,7 @@ class LinearProbe:
         encoder: Folder or hub name of a `transformers` encoder; None is all-MiniLM-L6-v2.
         max_length: Tokens of a text that the encoder reads.
         smote: Fill rare classes with SMOTE's synthetic vectors.
+        vector_cache: Keeps vectors for other processes and runs.
 
     Example:
         >>> probe = LinearProbe().fit(["a fine film", "a dull film"], ["pos", "neg"])
@@ -42,8 +43,15 @@ class LinearProbe:
 
     updates = 0  # not trained with minibatches
 
-    def __init__(self, encoder: str | Path | None = None, *, max_length: int = 256, smote: bool = False) -> None:
-        self._vectors = shared_vectors(encoder, max_length)
+    def __init__(
+        self,
+        encoder: str | Path | None = None,
+        *,
+        max_length: int = 256,
+        smote: bool = False,
+        vector_cache: VectorCache | None = None,
+    ) -> None:
+        self._vectors = shared_vectors(encoder, max_length, vector_cache)
         self._head = WeightedEstimator(logistic_regression(PROBE_PENALTY), smote=smote)
         self.classes_: list[Any] = []
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from linda.errors import LindaError
+
+if TYPE_CHECKING:
+    from linda.classifier.vectors import VectorCache
 
 STUDENTS = ("finetune", "probe", "setfit", "tfidf")
 
@@ -80,6 +83,7 @@ class StudentSettings:
         learning_rate, batch_size, updates: Of `finetune`; `setfit` takes `contrastive_updates`.
         mixup: λ ~ Beta(mixup, mixup) of `finetune`; None is no mixup.
         smote: Fill rare classes with SMOTE's synthetic vectors.
+        vector_cache: File with vectors of `probe` from earlier runs.
     """
 
     encoder: str | None = None
@@ -90,6 +94,7 @@ class StudentSettings:
     contrastive_updates: int | None = None
     mixup: float | None = None
     smote: bool = False
+    vector_cache: VectorCache | None = None
 
 
 def make_student(name: str, settings: StudentSettings) -> Student:
@@ -114,7 +119,12 @@ def make_student(name: str, settings: StudentSettings) -> Student:
     if name == "probe":
         from linda.classifier.probe import LinearProbe
 
-        return LinearProbe(settings.encoder, max_length=settings.max_length, smote=settings.smote)
+        return LinearProbe(
+            settings.encoder,
+            max_length=settings.max_length,
+            smote=settings.smote,
+            vector_cache=settings.vector_cache,
+        )
     if name == "setfit":
         from linda.classifier.contrastive import ContrastiveClassifier
 

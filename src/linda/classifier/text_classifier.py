@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,17 @@ from linda.model.pretrained import CLASSIFIER_FILE, ModelKind, find_device, kind
 _HEAD_FILE = "head.safetensors"
 
 _ORDER, _MIXUP = range(2)  # random streams
+
+_MEASUREMENTS = 10  # of watched rows during training
+
+
+@dataclass(frozen=True)
+class WatchedRows:
+    """Rows that are not trained on, with their classes, whose log loss is measured during training."""
+
+    texts: Sequence[str]
+    pairs: Sequence[str] | None
+    labels: Sequence[Any]
 
 
 class TextClassifier:
@@ -85,6 +96,7 @@ class TextClassifier:
         self.device = find_device(device)
         self.progress = progress
         self.classes_: list[Any] = []
+        self.losses_: dict[float, float] = {}  # log loss of watched rows by the share of the updates
         self._network: _Network | None = None
 
     def fit(
@@ -96,6 +108,7 @@ class TextClassifier:
         *,
         classes: Sequence[Any] | None = None,
         seed: int = 0,
+        watched: WatchedRows | None = None,
     ) -> TextClassifier:
         """Train from the pretrained encoder, or from the saved one if this classifier was loaded.
 
@@ -106,6 +119,8 @@ class TextClassifier:
             weights: Weight of each row in the loss, relative to the others of its minibatch.
             classes: All classes, in order. Required with distributions, and if the rows do not include all of them.
             seed: Seed of the new layer, the order of the rows and the dropout.
+            watched: Rows whose log loss is measured after every tenth of the updates, in `losses_`. They do not change
+                the training.
 
         Returns:
             This classifier.
@@ -119,8 +134,9 @@ class TextClassifier:
             network = _Network(encoder, len(self.classes_), self.dropout)
             network.initialize(torch.Generator().manual_seed(seed))
             network.to(self.device).train()
-            with encoder.narrowed(chain(texts, () if pairs is None else pairs)):
-                self._train(network, texts, pairs, torch.from_numpy(targets).float(), loss_weights, seed)
+            known = [*texts, *(pairs or ()), *(watched.texts if watched else ()), *((watched and watched.pairs) or ())]
+            with encoder.narrowed(known):
+                self._train(network, texts, pairs, torch.from_numpy(targets).float(), loss_weights, seed, watched)
         self._network = network.eval()
         return self
 
@@ -132,13 +148,15 @@ class TextClassifier:
         targets: Tensor,
         weights: Tensor,
         seed: int,
+        watched: WatchedRows | None,
     ) -> None:
         encoder = network.encoder
         optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
         batches = _batches_forever(len(texts), self.batch_size, random_stream(seed, _ORDER))
         mixing = random_stream(seed, _MIXUP)
         updates = self.updates or self.epochs * math.ceil(len(texts) / self.batch_size)
-        for _ in self._with_progress(range(updates)):
+        measured = {round(updates * part / _MEASUREMENTS): part / _MEASUREMENTS for part in range(1, _MEASUREMENTS + 1)}
+        for number in self._with_progress(range(1, updates + 1)):
             batch = next(batches)
             second = None if pairs is None else [pairs[row] for row in batch]
             vectors = encoder(encoder.tokenize([texts[row] for row in batch], second))  # (B, d)
@@ -149,15 +167,22 @@ class TextClassifier:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            if watched is not None and number in measured:
+                self.losses_[measured[number]] = self._log_loss(network, watched)
 
-    @torch.inference_mode()
+    def _log_loss(self, network: _Network, rows: WatchedRows) -> float:
+        network.eval()
+        probabilities = network.probabilities(rows.texts, rows.pairs)
+        network.train()
+        codes = [self.classes_.index(label) for label in rows.labels]
+        return float(-np.log(np.maximum(probabilities[np.arange(len(codes)), codes], 1e-7)).mean())
+
     def predict_proba(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
         """Return the probabilities (N, C) of `classes_` for each text."""
         network = self._fitted()
         texts, pairs = by_position(texts), by_position(pairs)
         check_rows(texts, pairs, len(texts), None)
-        rows = network.encoder.tokenize(texts, pairs)
-        return np.asarray(network.logits(network.encoder(rows)).softmax(dim=-1).cpu().numpy())
+        return network.probabilities(texts, pairs)
 
     def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Any]:
         """Return the most likely class of each text."""
@@ -263,6 +288,12 @@ class _Network(nn.Module):
         """Map vectors (B, d) to logits (B, C)."""
         logits: Tensor = self.head(self.dropout(vectors))
         return logits
+
+    @torch.inference_mode()
+    def probabilities(self, texts: Sequence[str], pairs: Sequence[str] | None) -> np.ndarray:
+        """Return (N, C)."""
+        rows = self.encoder.tokenize(texts, pairs)
+        return np.asarray(self.logits(self.encoder(rows)).softmax(dim=-1).cpu().numpy())
 
 
 def _batches_forever(n_rows: int, batch_size: int, random: np.random.Generator) -> Iterator[list[int]]:

@@ -56,7 +56,7 @@ GROUPS = {
         "max_length",
         "folds",
     ),
-    "Execution": ("workers", "dry_run", "on", "ray_address", "gpus_per_worker"),
+    "Execution": ("workers", "cache", "dry_run", "on", "ray_address", "gpus_per_worker"),
 }
 
 EXAMPLES = """\b
@@ -132,7 +132,7 @@ Examples:
     "--folds",
     type=click.IntRange(0, 100),
     help="Folds of the training rows on which thresholds and temperatures are tuned; 0: none.  [default: 5 if training "
-    "takes seconds; 0 for finetune and setfit]",
+    "takes seconds; for finetune and setfit 3 for temperatures, 0 for thresholds]",
 )
 @click.option("--encoder", type=FILE, help="Folder or hub name of the student's encoder.  [default: all-MiniLM-L6-v2]")
 @click.option("--teacher", help="Student that predicts labels of new texts.  [default: the same as --student]")
@@ -179,6 +179,11 @@ Examples:
     default=2,
     help="Cells computed at a time, on one thread each; a single worker uses all threads. On Ray, as many as there is "
     "room for, unless given.",
+)
+@click.option(
+    "--cache",
+    type=FILE,
+    help="File that keeps generated texts and sentence vectors, for runs with other students, labels or shots.",
 )
 @click.option("--dry-run", is_flag=True, help="Compute nothing; say how many cells are missing and how long they take.")
 @on_option
@@ -248,6 +253,8 @@ def _check_needed(context: click.Context) -> None:
         raise LindaError("--profile goes with --paper: one of the paper's experiments")
     if context.params["on"] != "ray" and (idle := sorted(asked & {"ray_address", "gpus_per_worker"})):
         raise LindaError(f"{option_name(context, idle[0])} has no effect: only --on ray uses it")
+    if "cache" in asked and context.params["on"] == "ray":
+        raise LindaError("--cache is a file of this machine, which other machines cannot share; leave it out")
     if "rare" in asked and "imbalance" not in asked:
         raise LindaError("--rare names the rare class of --imbalance, which is missing; give e.g. --imbalance 10:100")
 
@@ -344,7 +351,7 @@ def _settings(given: dict[str, Any], experiment: Experiment | None) -> Benchmark
     of_experiment = ["encoder", "max_length", "budget", "test_size"]
     preset = {name: getattr(experiment, name) for name in of_experiment if experiment}
     names = [*of_experiment, "batch_size", "epochs", "student", "folds"]
-    names += ["teacher", "teacher_encoder", "unlabelled", "text", "label"]
+    names += ["teacher", "teacher_encoder", "unlabelled", "text", "label", "cache"]
     chosen = {name: given[name] for name in names if given[name] is not None}
     models = Models(given["model"], given["masked_model"], there, back, given["trigrams"], given["engine"])
     return BenchmarkSettings(**{**preset, **chosen}, on=given["test_on"], models=models)

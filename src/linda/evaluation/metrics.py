@@ -15,6 +15,7 @@ import numpy as np
 from linda.errors import LindaError
 
 _BINS = 15  # of the calibration error, of equal width
+_LEAST_COUNT = 1e-12  # a class that does not occur has no hits either
 _LEAST_PROBABILITY = 1e-7  # in the log loss, which a single 0 would make infinite
 
 
@@ -125,12 +126,15 @@ def score_decisions(chosen: np.ndarray, codes: np.ndarray, n_classes: int) -> Sc
 
 
 def decision_scores(hits: np.ndarray, support: np.ndarray, predicted: np.ndarray) -> dict[str, np.ndarray]:
-    """Compute metrics from counts (…, C): rows predicted correctly, rows of each class, rows predicted as it."""
+    """Compute metrics from counts (…, C): rows predicted correctly, rows of each class, rows predicted as it.
+
+    Counts may be sums of weights.
+    """
     present = support > 0
     return {
         "accuracy": hits.sum(axis=-1) / support.sum(),
-        "macro_f1": (2 * hits / np.maximum(support + predicted, 1))[..., present].mean(axis=-1),
-        "balanced_accuracy": (hits / np.maximum(support, 1))[..., present].mean(axis=-1),
+        "macro_f1": (2 * hits / np.maximum(support + predicted, _LEAST_COUNT))[..., present].mean(axis=-1),
+        "balanced_accuracy": (hits / np.maximum(support, _LEAST_COUNT))[..., present].mean(axis=-1),
     }
 
 

@@ -8,6 +8,7 @@ eda              small random edits of words; `synonyms` holds its thesaurus
 ssmba            mask words and sample replacements
 backtranslation  translate to another language and back
 crossover        join parts of two texts, cut anywhere or where a trigram model finds the best seam
+cached           any of them, with its texts kept in a file
 
 `rewriting` runs an encoder-decoder on single texts, for SSMBA and back-translation. `protection` finds words that a
 new text must keep.
