@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linda.augmentation.plan import Plan
+from linda.augmentation.planning.plan import Plan
 from linda.errors import LindaError, shortened
 from linda.measures import share_of_first
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linda import methods
-from linda.augmentation.balance import Balance, parse_balance
 from linda.augmentation.gates import Gates
 from linda.augmentation.labels import LabelName, LabelRule
-from linda.augmentation.plan import MOST_ROWS, PARTNERS
+from linda.augmentation.planning.balance import Balance, parse_balance
+from linda.augmentation.planning.plan import MOST_ROWS, PARTNERS
 from linda.errors import MOST_SEED, LindaError, checked_integer
 from linda.methods import AugmentationMethod
 from linda.methods.crossover import check_trigrams

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from linda import __version__
-from linda.augmentation.ray_pool import RayPool
 from linda.benchmark.cells import Cell
 from linda.benchmark.grid import compute_cell
 from linda.benchmark.settings import REST, BenchmarkSettings
 from linda.benchmark.tasks import NamedTask, TaskSource
 from linda.errors import LindaError
+from linda.file_runs.ray_pool import RayPool
 
 
 class CellActor:

@@ -148,9 +148,9 @@ def command(
     (share of parent_a), method and plan_seed.
     """
     from linda.augmentation import Augmenter
-    from linda.augmentation.file_pipeline import augment_file
     from linda.augmentation.gates import Gates
-    from linda.augmentation.plan import Plan
+    from linda.augmentation.planning.plan import Plan
+    from linda.file_runs.file_pipeline import augment_file
 
     if output is None and save_plan is None:
         raise LindaError("nothing to do: give --output OUT, or --save-plan FILE")
@@ -175,7 +175,7 @@ def command(
         return
     executor = {}
     if on == "ray":
-        from linda.augmentation.ray_executor import RayExecutor
+        from linda.file_runs.ray_executor import RayExecutor
 
         workers = settings["workers"] if "workers" in asked_for(context) else None
         executor = {"executor": RayExecutor.connect(ray_address, workers, gpus_per_worker)}
@@ -238,7 +238,7 @@ def _check_plan_file(file: str, source: str, output: str | None) -> None:
 
 
 def _drawn_plan(augmenter: Any, source: str, input_format: str | None, block_rows: int) -> Any:
-    from linda.augmentation.file_pipeline import draw_table_plan
+    from linda.file_runs.file_pipeline import draw_table_plan
 
     if source == "-":
         raise LindaError("--save-plan needs to read the input twice, so it cannot be a pipe; give a file")

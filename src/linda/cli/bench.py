@@ -354,8 +354,8 @@ def _executor(context: click.Context) -> Executor | None:
     given = context.params
     if given["on"] == "local":
         return None
-    from linda.augmentation.ray_pool import RayPool
     from linda.benchmark.ray_cells import RayCells
+    from linda.file_runs.ray_pool import RayPool
 
     workers = given["workers"] if "workers" in asked_for(context) else None
     return RayCells(RayPool.connect(given["ray_address"], workers, given["gpus_per_worker"]))

@@ -12,10 +12,10 @@ from typing import Any
 
 from linda import methods
 from linda.augmentation import Augmenter
-from linda.augmentation.file_pipeline import augment_file, draw_table_plan
 from linda.augmentation.gates import Gates
 from linda.augmentation.summary import RunSummary
 from linda.errors import LindaError
+from linda.file_runs.file_pipeline import augment_file, draw_table_plan
 from linda.files.tables import column_values, find_format, read_table
 from linda.web.interpolation import SharedInterpolator
 from linda.web.origins import word_origins

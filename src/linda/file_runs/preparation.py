@@ -12,17 +12,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from linda import __version__
-from linda.augmentation import blocks
-from linda.augmentation.blocks import BlockedTable
 from linda.augmentation.examples import Examples
 from linda.augmentation.labels import LabelName
 from linda.augmentation.multi_labels import MultiLabels
-from linda.augmentation.parts import Manifest, RunFolder
 from linda.augmentation.pipeline import Augmenter, check_rows, find_teacher
-from linda.augmentation.plan import Plan
+from linda.augmentation.planning.plan import Plan
 from linda.augmentation.settings import EXECUTION, AugmentationSettings
 from linda.augmentation.tables import joined_schema
 from linda.errors import LindaError
+from linda.file_runs import blocks
+from linda.file_runs.blocks import BlockedTable
+from linda.file_runs.parts import Manifest, PartsFolder
 from linda.files.inputs import InputFile, read_files
 from linda.files.shuffle import shuffled
 from linda.files.spool import Spool, write_spool
@@ -76,7 +76,7 @@ def run_values(
 
 
 def prepare(
-    folder: RunFolder,
+    folder: PartsFolder,
     settings: AugmentationSettings,
     files: Sequence[InputFile],
     name: str,
@@ -97,7 +97,7 @@ def prepare(
         The manifest. It is written last: without it, the rest is ignored.
 
     Example:
-        prepare(RunFolder("out"), settings, files, "train.csv", run, "parquet")
+        prepare(PartsFolder("out"), settings, files, "train.csv", run, "parquet")
     """
     first_row, sizes, examples = 0, [], None
     labels = _TableLabels()
@@ -113,7 +113,7 @@ def prepare(
             write_spool(path, first.schema, chain([first], batches))
             spool = Spool(path)
             row_numbers = numbers.tolist() if run["shuffle"] else range(first_row, first_row + len(spool))
-            examples = checked_rows(spool, settings, name, row_numbers)
+            examples = _checked_rows(spool, settings, name, row_numbers)
             labels.add(examples, name, row_numbers[0])
             sizes.append((len(spool), examples.skipped, examples.labels.counts(), _sets(examples)))
             done = 0
@@ -140,7 +140,7 @@ def _without_numbers(batches: Iterable[pa.RecordBatch]) -> tuple[Iterator[pa.Rec
     return (batch.select(range(batch.num_columns - 1)) for batch in block), numbers
 
 
-def checked_rows(table: Spool, settings: AugmentationSettings, name: str, row_numbers: Sequence[int]) -> Examples:
+def _checked_rows(table: Spool, settings: AugmentationSettings, name: str, row_numbers: Sequence[int]) -> Examples:
     """The rows, checked. Errors name the file."""
     try:
         return check_rows(table, settings, row_numbers=row_numbers)
@@ -149,7 +149,7 @@ def checked_rows(table: Spool, settings: AugmentationSettings, name: str, row_nu
         raise LindaError(f"{name}: {error}{counted}") from error
 
 
-def with_teacher(augmenter: Augmenter, folder: RunFolder, manifest: Manifest) -> Augmenter:
+def with_teacher(augmenter: Augmenter, folder: PartsFolder, manifest: Manifest) -> Augmenter:
     """The settings with a teacher, if one is needed. It is fine-tuned on the first block and kept in the folder."""
     if augmenter.labels != "predicted" or augmenter.teacher is not None:
         return augmenter

@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 
 from linda.augmentation.labels import LabelName, shown
-from linda.augmentation.plan import RATIO_DECIMALS, Classes, Plan, Ratio, check_seed, random_words, uniform_numbers
+from linda.augmentation.planning.plan import (
+    RATIO_DECIMALS,
+    Classes,
+    Plan,
+    Ratio,
+    check_seed,
+    random_words,
+    uniform_numbers,
+)
 from linda.errors import LindaError
 
 Balance = bool | int | float | str | Mapping[LabelName, int]
@@ -253,7 +261,9 @@ def _partner_count(
     """Possible partners of a row in classes of these sizes, for all kinds except same."""
     if partners == "nearest":
         if neighbours is None:
-            raise LindaError("partners 'nearest' need `neighbours`, see linda.augmentation.neighbours.nearest_rows")
+            raise LindaError(
+                "partners 'nearest' need `neighbours`, see linda.augmentation.planning.neighbours.nearest_rows"
+            )
         return np.full_like(size, neighbours.shape[1])
     if partners == "different":
         return rows - size

@@ -201,7 +201,7 @@ def make_plan(
         ratio: Distribution of α, see `Ratio.parse`.
         seed: Seed of all draws.
         first: Offset in the random stream. If a plan is made in parts, each part needs its own range.
-        neighbours: Possible partners of each row (n, k), from `linda.augmentation.neighbours.nearest_rows`.
+        neighbours: Possible partners of each row (n, k), from `linda.augmentation.planning.neighbours.nearest_rows`.
         unlabelled: Number of unlabelled rows at the end (code −1). If there are any, they are the partners.
 
     Returns:
@@ -216,7 +216,9 @@ def make_plan(
         if value is not None:
             checked_integer(value, name, 1, MOST_ROWS)
     if partners == "nearest" and neighbours is None and not unlabelled:
-        raise LindaError("partners 'nearest' need `neighbours`, see linda.augmentation.neighbours.nearest_rows")
+        raise LindaError(
+            "partners 'nearest' need `neighbours`, see linda.augmentation.planning.neighbours.nearest_rows"
+        )
     check_seed(seed)
     distribution = Ratio.parse(ratio)
     classes = Classes.of(codes)

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from linda import __version__
-from linda.augmentation.block_pipeline import PartWriter
-from linda.augmentation.parts import Manifest, RunFolder
 from linda.augmentation.pipeline import Augmenter
-from linda.augmentation.plan import Plan
-from linda.augmentation.ray_pool import RayPool
+from linda.augmentation.planning.plan import Plan
 from linda.errors import LindaError
+from linda.file_runs.block_pipeline import PartWriter
+from linda.file_runs.parts import Manifest, PartsFolder
+from linda.file_runs.ray_pool import RayPool
 from linda.methods.protection import is_file
 
 
@@ -52,7 +52,7 @@ class BlockActor:
 
     @cached_property
     def _write_part(self) -> PartWriter:
-        folder = RunFolder(self._name)
+        folder = PartsFolder(self._name)
         manifest = folder.manifest()
         host = socket.gethostname()
         if manifest is None:
@@ -83,7 +83,7 @@ class RayExecutor:
         return cls(RayPool.connect(address, workers, gpus_per_worker))
 
     def __call__(
-        self, folder: RunFolder, manifest: Manifest, augmenter: Augmenter, plan: Plan | None, numbers: Sequence[int]
+        self, folder: PartsFolder, manifest: Manifest, augmenter: Augmenter, plan: Plan | None, numbers: Sequence[int]
     ) -> None:
         from tqdm import tqdm
 
