@@ -39,6 +39,15 @@ class _Seed(click.ParamType):
 
 SEED = _Seed()
 
+device_option = click.option("--device", default="auto", help="Device: cpu, cuda or cuda:1.")
+
+sentences_option = click.option(
+    "--sentences",
+    required=True,
+    type=FILE,
+    help="Held-out sentences: .txt (one per line) or .jsonl (field `text`), plain, .gz or .xz.",
+)
+
 engine_option = click.option(
     "--engine",
     type=click.Choice(["auto", *NAMES]),
