@@ -1,6 +1,6 @@
 import pytest
 
-from linda.measures import (
+from linda.measures.word_overlap import (
     PairPrecisions,
     WordOrigins,
     ends_like_a_sentence,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from linda.interpolation.calibration import RAW, calibrated, mix_at_ratios
-from linda.measures import (
+from linda.measures.pairs import Pair
+from linda.measures.word_overlap import (
     PairPrecisions,
     WordOrigins,
     ends_like_a_sentence,
@@ -23,7 +24,6 @@ from linda.measures import (
     repeats_itself,
     same_text,
 )
-from linda.measures.pairs import Pair
 from linda.model import mixed_lengths
 
 if TYPE_CHECKING:
