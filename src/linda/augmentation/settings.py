@@ -7,11 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from linda import methods
 from linda.augmentation.gates import Gates
-from linda.augmentation.labels import LabelName, LabelRule
+from linda.augmentation.labels import LabelName, LabelRule, plain
 from linda.augmentation.planning.balance import Balance, parse_balance
 from linda.augmentation.planning.plan import MOST_ROWS, PARTNERS
 from linda.errors import MOST_SEED, LindaError, checked_integer
@@ -132,8 +130,7 @@ class AugmentationSettings:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, checked_integer(getattr(self, name), name, 1, MOST_ROWS))
         if self.classes is not None:
-            plain = [name.item() if isinstance(name, np.generic) else name for name in self.classes]
-            object.__setattr__(self, "classes", plain)
+            object.__setattr__(self, "classes", [plain(name) for name in self.classes])
 
     def _check_multi_label(self) -> None:
         if self.balance is not None:

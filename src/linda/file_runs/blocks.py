@@ -197,7 +197,7 @@ def given_block_plan(plan: Plan, block: Block, table: BlockedTable) -> Plan:
         return plan
     stop = block.first_row + block.rows
     part = plan[np.flatnonzero((plan.row >= block.first_row) & (plan.row < stop)).tolist()]
-    return Plan(part.row - block.first_row, part.partner - block.first_row, part.alpha, part.seed)
+    return part.shifted(-block.first_row)
 
 
 def check_given_plan(plan: Plan, table: BlockedTable) -> None:

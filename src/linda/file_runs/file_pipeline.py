@@ -166,12 +166,8 @@ def draw_table_plan(
             with folder.storage.reading(folder.block_input(block.number)) as path:
                 examples = check_rows(Spool(path), settings, table.classes)
                 plan, _ = blocks.plan_block(examples, settings, block, table)
-            plans.append(
-                Plan(plan.row + block.first_row, plan.partner + block.first_row, plan.alpha, plan.seed),
-            )
-    return Plan(
-        *(np.concatenate([getattr(plan, name) for plan in plans]) for name in ("row", "partner", "alpha", "seed"))
-    )
+            plans.append(plan.shifted(block.first_row))
+    return Plan.joined(plans)
 
 
 # --- the request ----------------------------------------------------------------------------------------------

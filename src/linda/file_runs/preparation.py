@@ -24,6 +24,7 @@ from linda.file_runs import blocks
 from linda.file_runs.blocks import BlockedTable
 from linda.file_runs.parts import Manifest, PartsFolder
 from linda.files.inputs import InputFile, read_files
+from linda.files.paths import file_digest
 from linda.files.shuffle import shuffled
 from linda.files.spool import Spool, write_spool
 from linda.files.tables import check_writable
@@ -56,13 +57,13 @@ def run_values(
     values = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name not in EXECUTION}
     values |= {name: _model_state(values[name]) for name in ("model", "teacher", "encoder")}
     if isinstance(settings.unlabelled, str | Path):
-        values |= {"unlabelled": _file_digest(Path(settings.unlabelled))}
+        values |= {"unlabelled": file_digest(settings.unlabelled)}
     if settings.trigrams is not None:
-        values |= {"trigrams": _file_digest(Path(settings.trigrams))}
+        values |= {"trigrams": file_digest(settings.trigrams)}
     values |= {"protect": [*settings.protected.words, *settings.protected.patterns]}
     values |= {"translate": [_model_state(model) for model in settings.translate or ()]}
     values |= {"method": settings.method_name, "gates": asdict(settings.gates), "engine": settings.engine_name}
-    columns = [] if plan is None else [plan.row, plan.partner, plan.alpha, plan.seed]
+    columns = () if plan is None else plan.columns
     is_known = known is not None and known.input_state == _input_state(files)
     return {
         "linda": __version__,
@@ -205,13 +206,6 @@ def _sets(examples: Examples) -> list[tuple[int, int]]:
     return [(int((rows == 1).sum()), int((rows > 1).sum()))]
 
 
-def _file_digest(path: Path) -> str:
-    if not path.is_file():
-        raise LindaError(f"there is no file {path}")
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _input_state(files: Sequence[InputFile]) -> list[Any]:
     return [[file.place, *file.state()] for file in files]
 
@@ -226,7 +220,5 @@ def _model_state(model: Any) -> Any:
         return str(model)
     digest = hashlib.sha256()
     for file in sorted(file for file in Path(model).iterdir() if file.is_file()):
-        digest.update(file.name.encode() + b"\0")
-        with file.open("rb") as content:
-            digest.update(hashlib.file_digest(content, "sha256").digest())
+        digest.update(file.name.encode() + b"\0" + bytes.fromhex(file_digest(file)))
     return digest.hexdigest()

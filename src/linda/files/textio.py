@@ -18,6 +18,9 @@ from linda.files.paths import checked_path, open_input
 # A file without line breaks (a binary, a JSON array on one line) must not fill the memory before it is rejected.
 MAX_LINE_BYTES = 16 * 2**20
 
+# Names of files with one text per line.
+LINE_FILES = (".txt", ".txt.gz", ".txt.xz")
+
 _DAMAGE = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 
 
