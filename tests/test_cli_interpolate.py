@@ -152,7 +152,7 @@ def assert_one_line(result: Result, words: str) -> None:
         ([A, B, "--n", "5"], "n=5 is more than beams=4"),
         ([A, B, "--top-p", "0.5"], "applies only to sampling"),
         ([A, B, "--output", "no/such/folder.jsonl"], "does not exist"),
-        ([A, B, "--output", "mixed.csv"], "would hold JSON lines; let its name end in .jsonl"),
+        ([A, B, "--output", "mixed.csv"], "is written as JSON lines; use a name that ends in .jsonl"),
         (["--pairs", "p.jsonl", "--output", "./p.jsonl"], "are the same file"),
         ([A, B, "--seed", "-1"], "seed is -1; it must be a whole number"),
         ([A, B, "--batch-tokens", "0"], "'--batch-tokens': 0"),
