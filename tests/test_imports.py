@@ -51,3 +51,19 @@ def test_no_module_of_the_model_imports_itself_by_way_of_others() -> None:
     graph = {path.stem: {name[1] for name in imported(path) if name[0] == "model"} for path in modules}
     assert {"checkpoint", "length_converter", "loss"} <= graph["linda_model"]
     list(TopologicalSorter(graph).static_order())  # raises a CycleError
+
+
+def test_no_module_imports_itself_when_it_is_loaded() -> None:
+    """Imports in functions, and those for types alone, may point both ways: they are not run with the module."""
+    modules = {path.relative_to(SOURCE).with_suffix("").parts: path for path in SOURCE.rglob("*.py")}
+    modules = {parts[:-1] if parts[-1] == "__init__" else parts: path for parts, path in modules.items()}
+    graph = {}
+    for parts, path in modules.items():
+        at_load = [
+            node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)
+        ]
+        names = [f"{node.module}.{alias.name}".split(".") for node in at_load for alias in node.names]
+        found = [tuple(name[1:]) for name in names if name[0] == "linda"]
+        graph[parts] = {name if name in modules else name[:-1] for name in found} - {()}
+    assert ("augmentation", "pipeline") in graph["file_runs", "block_pipeline"]
+    list(TopologicalSorter(graph).static_order())  # raises a CycleError
