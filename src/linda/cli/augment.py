@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from linda.cli import values
+from linda.cli import option_values
 from linda.cli.grouped_help import GroupedCommand
 from linda.cli.options import (
     FILE,
@@ -193,7 +193,7 @@ def command(
             restart=restart,
             block_rows=block_rows,
             shuffle=shuffle,
-            block_range=None if block_range is None else values.block_range(block_range),
+            block_range=None if block_range is None else option_values.block_range(block_range),
             join=join,
             **executor,
             on_note=lambda note: click.echo(f"linda: {note}", err=True),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from linda.cli.grouped_help import GroupedCommand
+from linda.cli.option_values import imbalance_ratio, learning_rate, listed, share_of_rows, whole_numbers
 from linda.cli.options import (
     FILE,
     PATH,
@@ -24,7 +25,6 @@ from linda.cli.options import (
     translate_option,
     trigrams_option,
 )
-from linda.cli.values import imbalance_ratio, learning_rate, listed, share_of_rows, whole_numbers
 from linda.errors import LindaError
 
 if TYPE_CHECKING:
