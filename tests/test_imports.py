@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from linda.cli import _COMMANDS
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "linda"
 
@@ -51,6 +53,14 @@ def test_no_module_of_the_model_imports_itself_by_way_of_others() -> None:
     graph = {path.stem: {name[1] for name in imported(path) if name[0] == "model"} for path in modules}
     assert {"checkpoint", "length_converter", "loss"} <= graph["linda_model"]
     list(TopologicalSorter(graph).static_order())  # raises a CycleError
+
+
+def test_every_package_says_what_its_modules_hold() -> None:
+    commands = {SOURCE.parent / (module.replace(".", "/") + ".py") for module, _ in _COMMANDS.values()}
+    for package in SOURCE.glob("*/**/__init__.py"):
+        described = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
+        names = [path.stem for path in set(package.parent.glob("*.py")) - {package} - commands]
+        assert [name for name in names if not re.search(rf"\b{name}\b", described)] == [], package
 
 
 def test_no_module_imports_itself_when_it_is_loaded() -> None:

@@ -1,4 +1,9 @@
-"""The command line, thin: parse, call, print. One file per command, imported when it is called."""
+"""The command line, thin: parse, call, print. One file per command, imported when it is called.
+
+options        options of several commands
+option_values  values of options, parsed and checked
+grouped_help   help with groups of options
+"""
 
 import errno
 import io
