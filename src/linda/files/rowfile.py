@@ -18,10 +18,10 @@ def read_rows(lines: Iterable[str], file_format: str, name: str, needed: Sequenc
     CSV and TSV have column names in the first line; TSV has no quoting. Empty lines are skipped.
 
     Args:
-        lines: the lines of the file.
-        file_format: csv, tsv or jsonl.
-        name: the name of the file in messages.
-        needed: required columns.
+        lines: The lines of the file.
+        file_format: One of csv, tsv or jsonl.
+        name: The name of the file in messages.
+        needed: Required columns.
     """
     if file_format == "jsonl":
         return _json_rows(lines, name, needed)

@@ -69,8 +69,8 @@ def atomic_path(path: str | Path, scratch: Path | None = None) -> Iterator[Path]
     Its name is new, so that no existing file other than `path` is ever overwritten.
 
     Args:
-        path: the final file.
-        scratch: folder for the temporary file, on the same disk as `path`; default: the folder of `path`.
+        path: The final file.
+        scratch: Folder for the temporary file, on the same disk as `path`; default: the folder of `path`.
     """
     target = checked_target(path)
     if target.exists() and not target.is_file():
