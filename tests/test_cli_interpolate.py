@@ -146,7 +146,7 @@ def assert_one_line(result: Result, words: str) -> None:
         ([A, B, "--alpha", "half"], "--alpha is 'half', not a number"),
         ([A, B, "--alpha", "nan"], "--alpha is nan"),
         ([A, B, "--alpha", "0.1,"], "--alpha is '', not a number"),
-        ([A, B, "--alpha", "0.5", "--ladder", "3"], "--alpha and --ladder both"),
+        ([A, B, "--alpha", "0.5", "--ladder", "3"], "give either --alpha or --ladder"),
         ([A, B, "--pairs", "-"], "either two texts or --pairs"),
         (["--pairs", "none.tsv"], "cannot read none.tsv: no such file"),
         ([A, B, "--n", "5"], "n=5 is more than beams=4"),
