@@ -40,8 +40,8 @@ from linda.engines.decoding import generate
 from linda.engines.linear import IntegerProduct, Linear, find_product
 from linda.engines.quantized import quantize
 from linda.interpolation import Interpolator
+from linda.measures import WordOrigins
 from linda.measures.pairs import draw_pairs
-from linda.measures.word_overlap import WordOrigins
 from linda.model import LindaModel
 from linda.training.corpus import read_sentences
 

@@ -8,7 +8,7 @@ import pytest
 
 from linda.interpolation import Interpolator
 from linda.interpolation.calibration import RAW
-from linda.measures.word_overlap import share_of_first, unigram_precision, words
+from linda.measures import share_of_first, unigram_precision, words
 from linda.model.checkpoint import EMBEDDED
 
 PAIRS = [

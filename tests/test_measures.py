@@ -1,6 +1,6 @@
 import pytest
 
-from linda.measures.word_overlap import (
+from linda.measures import (
     PairPrecisions,
     WordOrigins,
     ends_like_a_sentence,

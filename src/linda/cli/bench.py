@@ -47,7 +47,16 @@ GROUPS = {
     "Training rows": ("shots", "train_size", "imbalance", "rare", "label_noise", "small_classes", "unlabelled"),
     "Test": ("test_on", "test_size", "seeds"),
     "Methods": ("methods", "model", "engine", "masked_model", "translate", "trigrams", "teacher", "teacher_encoder"),
-    "Student": ("student", "encoder", "learning_rate", "batch_size", "epochs", "budget", "max_length", "folds"),
+    "Student": (
+        "student",
+        "encoder",
+        "learning_rate",
+        "batch_size",
+        "epochs",
+        "budget",
+        "max_length",
+        "folds",
+    ),
     "Execution": ("workers", "dry_run", "on", "ray_address", "gpus_per_worker"),
 }
 
@@ -175,9 +184,7 @@ Examples:
     help="Cells to compute at the same time, on one thread each; a single worker uses all threads. On Ray, the "
     "default is as many as there is room for.",
 )
-@click.option(
-    "--dry-run", is_flag=True, help="Compute nothing; print how many cells are missing and how long they will take."
-)
+@click.option("--dry-run", is_flag=True, help="Compute nothing; say how many cells are missing and how long they take.")
 @on_option
 @ray_address_option
 @gpus_per_worker_option

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST_RATIOS = 10_000  # of one pair
 
-Mixed = tuple[PairRow, float, str]  # the pair, the requested ratio, the text
+Mixed = tuple[PairRow, float, str]  # the pair, the ratio asked for, the text
 
 
 GROUPS = {

@@ -84,7 +84,7 @@ def augment_file(
         print(linda.augment_file(linda.Augmenter(per_row=2), "train.csv", "bigger.parquet"))
     """
     start = time.monotonic()
-    request = _RunRequest(source, output, plan, block_rows, shuffle, block_range, join, resume, restart)
+    request = _Request(source, output, plan, block_rows, shuffle, block_range, join, resume, restart)
     if plan is not None:
         check_no_balance(augmenter)
     if str(output) != "-":  # the name tells the format before anything is read
@@ -174,7 +174,7 @@ def draw_table_plan(
 
 
 @dataclass(frozen=True)
-class _RunRequest:
+class _Request:
     """What is to be done with which files; checked before any is read."""
 
     source: str | Path
@@ -250,7 +250,7 @@ def _labels_file(output: str | Path) -> Path:
 
 
 @contextmanager
-def _run_folder(request: _RunRequest) -> Iterator[PartsFolder]:
+def _run_folder(request: _Request) -> Iterator[PartsFolder]:
     """The folder of the parts: the output itself, or one next to it, which is deleted after a complete run."""
     if str(request.output) == "-":
         with tempfile.TemporaryDirectory() as name:
@@ -281,7 +281,7 @@ def _run_folder(request: _RunRequest) -> Iterator[PartsFolder]:
 
 
 def _prepared(
-    folder: PartsFolder, augmenter: Augmenter, files: Sequence[InputFile], request: _RunRequest, output_format: str
+    folder: PartsFolder, augmenter: Augmenter, files: Sequence[InputFile], request: _Request, output_format: str
 ) -> tuple[Manifest, Augmenter]:
     """The manifest, and the settings with the teacher if there is one. The first of several processes prepares both."""
     is_shared = request.block_range is not None
@@ -305,7 +305,7 @@ def _prepared(
     return manifest, augmenter
 
 
-def _is_ready(folder: PartsFolder, manifest: Manifest | None, augmenter: Augmenter, request: _RunRequest) -> bool:
+def _is_ready(folder: PartsFolder, manifest: Manifest | None, augmenter: Augmenter, request: _Request) -> bool:
     """Whether all that the missing parts need is in the folder."""
     if manifest is None:
         return False

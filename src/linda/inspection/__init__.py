@@ -20,8 +20,8 @@ from linda.inspection.path import decode, measure_path
 from linda.inspection.references import reference_texts
 from linda.inspection.report import Inspection, write_report
 from linda.inspection.verdict import STANDARDS, Requirement, Standard, verdict
+from linda.measures import ends_like_a_sentence, repeats_itself
 from linda.measures.pairs import Pair
-from linda.measures.word_overlap import ends_like_a_sentence, repeats_itself
 
 if TYPE_CHECKING:
     from linda.interpolation import Interpolator

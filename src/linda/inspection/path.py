@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from linda.interpolation.calibration import RAW, calibrated, mix_at_ratios
-from linda.measures.pairs import Pair
-from linda.measures.word_overlap import (
+from linda.measures import (
     PairPrecisions,
     WordOrigins,
     ends_like_a_sentence,
@@ -24,6 +23,7 @@ from linda.measures.word_overlap import (
     repeats_itself,
     same_text,
 )
+from linda.measures.pairs import Pair
 from linda.model import mixed_lengths
 
 if TYPE_CHECKING:

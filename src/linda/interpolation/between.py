@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import Enum
 
 from linda.engines.decoding import Decoding
-from linda.measures.word_overlap import same_text, words
+from linda.measures import same_text, words
 
 # The replacement character, which stands for bytes that are not valid UTF-8.
 _BROKEN = "\ufffd"

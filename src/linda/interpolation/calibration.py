@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linda.errors import LindaError
+from linda.measures import mean_share_of_first
 from linda.measures.pairs import Pair
-from linda.measures.word_overlap import mean_share_of_first
 from linda.model.checkpoint import save_config
 
 if TYPE_CHECKING:

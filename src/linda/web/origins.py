@@ -1,6 +1,6 @@
 """Where each word of a text comes from: the first text, the second, both or neither."""
 
-from linda.measures.word_overlap import word_spans
+from linda.measures import word_spans
 
 # A piece of the text and its origin; spaces and punctuation have none.
 Piece = tuple[str, str | None]
