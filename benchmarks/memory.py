@@ -86,7 +86,7 @@ class _Evenly:
 
 def _measured_run(table: str, settings: dict[str, Any], classes: int, shuffle: bool) -> None:
     from linda.augmentation import Augmenter
-    from linda.augmentation.file_pipeline import augment_file
+    from linda.file_runs.file_pipeline import augment_file
 
     teacher = None if settings["encoder"] else _Evenly(classes)
     start = time.monotonic()

@@ -14,7 +14,7 @@ import pandas as pd
 from memory import _write_table
 
 from linda.augmentation import Augmenter
-from linda.augmentation.file_pipeline import augment_file
+from linda.file_runs.file_pipeline import augment_file
 
 
 @click.command()

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from linda.augmentation import Augmenter
-from linda.augmentation.file_pipeline import augment_file
 from linda.augmentation.texts import TextRequest, write_in_processes
 from linda.errors import LindaError
+from linda.file_runs.file_pipeline import augment_file
 
 
 class _CannotBeSent(Exception):

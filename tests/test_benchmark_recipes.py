@@ -4,7 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linda.augmentation import Augmenter, neighbours
+from linda.augmentation import Augmenter
+from linda.augmentation.planning import neighbours
 from linda.benchmark import new_rows
 from linda.benchmark.models import Models, load_method
 from linda.benchmark.new_rows import NewRows, RowSources, make_new_rows

@@ -16,13 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from linda.augmentation import Augmenter, blocks
-from linda.augmentation.blocks import BlockedTable
-from linda.augmentation.file_pipeline import augment_file, draw_table_plan
+from linda.augmentation import Augmenter
 from linda.augmentation.pipeline import RunSummary
-from linda.augmentation.plan import Plan, PlanRow
+from linda.augmentation.planning.plan import Plan, PlanRow
 from linda.cli import main
 from linda.errors import LindaError
+from linda.file_runs import blocks
+from linda.file_runs.blocks import BlockedTable
+from linda.file_runs.file_pipeline import augment_file, draw_table_plan
 from splice import Splice, sentences
 
 TEXTS = sentences(50)

@@ -15,10 +15,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from linda import methods
-from linda.augmentation import Augmenter, blocks, gates, labels, plan
-from linda.augmentation.file_pipeline import augment_file
+from linda.augmentation import Augmenter, gates, labels
+from linda.augmentation.planning import plan
 from linda.cli import augment as cli
 from linda.cli import main
+from linda.file_runs import blocks
+from linda.file_runs.file_pipeline import augment_file
 from linda.files import tables
 from linda.interpolation import engine_for
 from splice import sentences

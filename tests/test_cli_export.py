@@ -40,7 +40,7 @@ def test_overwrites_nothing(tiny_model_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     result = run(tiny_model_folder, tmp_path / "there")
     assert result.exit_code == 2
-    assert "exists already" in result.stderr
+    assert "already exists" in result.stderr
     assert list((tmp_path / "there").iterdir()) == []
 
 

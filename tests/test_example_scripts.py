@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from linda.augmentation import Augmenter
-from linda.augmentation.file_pipeline import augment_file
+from linda.file_runs.file_pipeline import augment_file
 from tiny_encoder import WORDS, save_tiny_bert
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

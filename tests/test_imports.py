@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from linda.cli import _COMMANDS
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "linda"
 
@@ -50,4 +52,28 @@ def test_no_module_of_the_model_imports_itself_by_way_of_others() -> None:
     modules = [path for path in (SOURCE / "model").glob("*.py") if path.stem != "__init__"]
     graph = {path.stem: {name[1] for name in imported(path) if name[0] == "model"} for path in modules}
     assert {"checkpoint", "length_converter", "loss"} <= graph["linda_model"]
+    list(TopologicalSorter(graph).static_order())  # raises a CycleError
+
+
+def test_every_package_says_what_its_modules_hold() -> None:
+    commands = {SOURCE.parent / (module.replace(".", "/") + ".py") for module, _ in _COMMANDS.values()}
+    for package in SOURCE.glob("*/**/__init__.py"):
+        described = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
+        names = [path.stem for path in set(package.parent.glob("*.py")) - {package} - commands]
+        assert [name for name in names if not re.search(rf"\b{name}\b", described)] == [], package
+
+
+def test_no_module_imports_itself_when_it_is_loaded() -> None:
+    """Imports in functions, and those for types alone, may point both ways: they are not run with the module."""
+    modules = {path.relative_to(SOURCE).with_suffix("").parts: path for path in SOURCE.rglob("*.py")}
+    modules = {parts[:-1] if parts[-1] == "__init__" else parts: path for parts, path in modules.items()}
+    graph = {}
+    for parts, path in modules.items():
+        at_load = [
+            node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)
+        ]
+        names = [f"{node.module}.{alias.name}".split(".") for node in at_load for alias in node.names]
+        found = [tuple(name[1:]) for name in names if name[0] == "linda"]
+        graph[parts] = {name if name in modules else name[:-1] for name in found} - {()}
+    assert ("augmentation", "pipeline") in graph["file_runs", "block_pipeline"]
     list(TopologicalSorter(graph).static_order())  # raises a CycleError

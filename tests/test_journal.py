@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from linda.augmentation.journal import Journal
 from linda.augmentation.pipeline import Chunk
 from linda.augmentation.summary import Tally
 from linda.augmentation.tables import NewRow
 from linda.errors import LindaError
+from linda.file_runs.journal import Journal
 
 
 def chunk(start: int) -> Chunk:

@@ -13,7 +13,7 @@ from linda.errors import LindaError
 from linda.measures.fluency import LanguageModel
 from linda.measures.word_overlap import FUNCTION_WORDS, words
 from linda.middles import making, rerank
-from linda.middles.making import MiddlesPlan, Source, TextPair, draw_pairs, make_middles, shard_path, write_shards
+from linda.middles.making import MiddlesPlan, Source, TextPair, draw_text_pairs, make_middles, shard_path, write_shards
 from linda.middles.ngrams import TrigramModel, tokens_of
 from linda.middles.seams import trigram_search
 from tiny_models import language_model_of_sentences
@@ -243,13 +243,13 @@ def corpus(tmp_path):
 
 def test_pairs_are_of_one_kind_and_depend_on_the_seed_alone(corpus):
     plan = MiddlesPlan((Source(str(corpus), 1.0),), seed=3, restyled=0.0, joined=0.0)
-    drawn = list(itertools.islice(draw_pairs(plan), 20))
-    assert drawn == list(itertools.islice(draw_pairs(plan), 20))
+    drawn = list(itertools.islice(draw_text_pairs(plan), 20))
+    assert drawn == list(itertools.islice(draw_text_pairs(plan), 20))
     kind = {sentence: number % 2 for number, sentence in enumerate(SENTENCES)}
     assert all(kind[pair.a] == kind[pair.b] for pair in drawn)
     assert all(pair.a != pair.b for pair in drawn)
     assert all(low < high for pair in drawn for low, high in itertools.pairwise(pair.ratios))
-    other = list(itertools.islice(draw_pairs(MiddlesPlan(plan.sources, seed=4, restyled=0.0, joined=0.0)), 20))
+    other = list(itertools.islice(draw_text_pairs(MiddlesPlan(plan.sources, seed=4, restyled=0.0, joined=0.0)), 20))
     assert [pair.ratios for pair in other] != [pair.ratios for pair in drawn]
 
 
@@ -299,7 +299,7 @@ def test_middles_of_another_plan_are_not_mixed_in(corpus, trigrams, tmp_path):
 def test_a_corpus_of_one_sentence_is_refused(tmp_path):
     (tmp_path / "one.txt").write_text("Only this sentence.\n")
     with pytest.raises(LindaError, match="no two sentences"):
-        next(draw_pairs(MiddlesPlan((Source(str(tmp_path / "one.txt"), 1.0),))))
+        next(draw_text_pairs(MiddlesPlan((Source(str(tmp_path / "one.txt"), 1.0),))))
 
 
 @pytest.mark.parametrize(

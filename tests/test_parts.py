@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from linda.augmentation.blocks import BlockedTable
-from linda.augmentation.journal import Journal
-from linda.augmentation.parts import Manifest, RunFolder
 from linda.augmentation.pipeline import Tally
 from linda.errors import LindaError
+from linda.file_runs.blocks import BlockedTable
+from linda.file_runs.journal import Journal
+from linda.file_runs.parts import Manifest, PartsFolder
 from test_journal import chunk
 
 RUN = {"seed": 1, "gates": {"copies": True}, "classes": (1, 2)}
@@ -27,8 +27,8 @@ def manifest(run: dict[str, Any] = RUN) -> Manifest:
 
 def begin(
     folder: Path, run: dict[str, Any] | None = None, *, resume: bool = False, restart: bool = False
-) -> tuple[RunFolder, Manifest | None]:
-    run_folder = RunFolder(folder / ".out.csv.linda-journal")
+) -> tuple[PartsFolder, Manifest | None]:
+    run_folder = PartsFolder(folder / ".out.csv.linda-journal")
     run_folder.take()
     try:
         return run_folder, run_folder.begin(run or RUN, resume=resume, restart=restart)
@@ -171,7 +171,7 @@ def test_a_folder_of_somebody_else_is_not_taken_for_a_journal(tmp_path: Path) ->
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
     (tmp_path / "_work").mkdir()
-    folder = RunFolder(tmp_path, is_output=True)
+    folder = PartsFolder(tmp_path, is_output=True)
     with pytest.raises(LindaError, match=r"not empty \(letter.txt\) and contains no run"):
         folder.begin(RUN, resume=False, restart=True)
     folder.give_up()

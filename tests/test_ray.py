@@ -140,7 +140,7 @@ def test_the_actor_is_a_function_of_ray_data(cluster: RayCluster, source: Path, 
     script = f"""
 import ray, ray.data
 from linda import Augmenter, augment_file
-from linda.augmentation.ray_executor import BlockActor
+from linda.file_runs.ray_executor import BlockActor
 augmenter = Augmenter(method="eda", per_row=4)
 options = dict(block_rows=50)
 augment_file(augmenter, {str(source)!r}, "out/", block_range=(0, 0), **options)

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from linda.augmentation import Augmenter
-from linda.augmentation.file_pipeline import augment_file
-from linda.augmentation.plan import Plan, PlanRow
+from linda.augmentation.planning.plan import Plan, PlanRow
 from linda.cli import main
 from linda.errors import LindaError
+from linda.file_runs.file_pipeline import augment_file
 from linda.files.shuffle import shuffled
 from splice import Splice, sentences
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linda.classifier.contrastive import ContrastiveClassifier, draw_pairs
+from linda.classifier.contrastive import ContrastiveClassifier, draw_row_pairs
 from linda.classifier.probe import LinearProbe
 from linda.classifier.students import StudentSettings, find_student, make_student
 from linda.classifier.text_pipeline import TextPipeline, tfidf_pipeline
@@ -176,7 +176,7 @@ def test_pairs_for_contrast_are_half_of_one_class() -> None:
     codes = np.array([0, 0, 0, 1, 1, 2])
     random = np.random.default_rng(0)
     for _ in range(50):
-        first, second = draw_pairs(codes, 8, random)
+        first, second = draw_row_pairs(codes, 8, random)
         assert (codes[first] == codes[second]).tolist() == [True] * 4 + [False] * 4
         assert all(a != b or codes[a] == 2 for a, b in zip(first, second, strict=True))
 

@@ -8,11 +8,11 @@ from linda.errors import LindaError
 if TYPE_CHECKING:
     from linda.augmentation import Augmenter as Augmenter
     from linda.augmentation import augment as augment
-    from linda.augmentation.file_pipeline import augment_file as augment_file
-    from linda.augmentation.plan import Plan as Plan
+    from linda.augmentation.planning.plan import Plan as Plan
     from linda.augmentation.sampler import LindaSampler as LindaSampler
     from linda.classifier.losses import soft_cross_entropy as soft_cross_entropy
     from linda.config import LindaConfig as LindaConfig
+    from linda.file_runs.file_pipeline import augment_file as augment_file
     from linda.interpolation import Interpolator as Interpolator
     from linda.model import LindaModel as LindaModel
 
@@ -26,9 +26,9 @@ _MODULES = {
     "LindaConfig": "linda.config",
     "LindaModel": "linda.model",
     "LindaSampler": "linda.augmentation.sampler",
-    "Plan": "linda.augmentation.plan",
+    "Plan": "linda.augmentation.planning.plan",
     "augment": "linda.augmentation",
-    "augment_file": "linda.augmentation.file_pipeline",
+    "augment_file": "linda.file_runs.file_pipeline",
     "soft_cross_entropy": "linda.classifier.losses",
 }
 

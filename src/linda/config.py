@@ -22,18 +22,18 @@ class LindaConfig:
     """Settings of a model. The defaults are those of the paper (§4).
 
     Attributes:
-        base: configuration of the encoder-decoder, as `transformers` writes it.
-        mixing: how two texts are mixed: `states` are added (Eq. 4), or `attention` is divided between both texts.
-        mask_token: the token that masked words are replaced by.
-        mask_probability: of each whitespace-separated word, drawn again every time a sentence is seen.
+        base: Configuration of the encoder-decoder, as `transformers` writes it.
+        mixing: How two texts are mixed: `states` are added (Eq. 4), or `attention` is divided between both texts.
+        mask_token: The token that masked words are replaced by.
+        mask_probability: Probability of masking a word, drawn again every time a sentence is seen.
         norm_penalty: λ of Eq. 6.
-        noise: standard deviation of the Gaussian noise on every state, in training only.
-        middle_noise: additional noise at α = ½, relative to the norm of the state; none at the ends. 0 in the paper.
-        mirrored: each text of a pair is the only target of its own mixture. False in the paper.
-        softmax_sample: number of tokens, besides those of the minibatch, that the softmax is estimated from in
+        noise: Standard deviation of the Gaussian noise on every state, in training only.
+        middle_noise: Additional noise at α = ½, relative to the norm of the state; none at the ends. 0 in the paper.
+        mirrored: Each text of a pair is the only target of its own mixture. False in the paper.
+        softmax_sample: Number of tokens, besides those of the minibatch, that the softmax is estimated from in
             training; 0 for all.
-        max_length: window in tokens; longer texts are mixed sentence by sentence.
-        calibration: map from the requested ratio to the ratio that is mixed, as knots (requested, mixed).
+        max_length: Window in tokens; longer texts are mixed sentence by sentence.
+        calibration: Map from the requested ratio to the ratio that is mixed, as knots (requested, mixed).
     """
 
     base: dict[str, Any]

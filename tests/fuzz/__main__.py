@@ -93,11 +93,11 @@ def _import_everything() -> None:
     for name in _COMMANDS:
         main.get_command(None, name)  # type: ignore[arg-type]
     import linda.augmentation
-    import linda.augmentation.file_pipeline
     import linda.benchmark.grid
     import linda.benchmark.reporting.report
     import linda.classifier
     import linda.engines.int8_engine
+    import linda.file_runs.file_pipeline
     import linda.inspection
     import linda.interpolation
     import linda.training

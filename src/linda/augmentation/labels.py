@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linda.augmentation.plan import Plan
+from linda.augmentation.planning.plan import Plan
 from linda.errors import LindaError, shortened
 from linda.measures import share_of_first
 
@@ -135,7 +135,7 @@ def predicted(teacher: Any, names: Sequence[LabelName], texts: list[str], *pairs
         predicted(teacher, ("no", "yes"), ["Is this good?"])
     """
     scores = np.asarray(teacher.predict_proba(texts, *pairs), dtype=np.float64)
-    known = [_plain(name) for name in getattr(teacher, "classes_", names)]
+    known = [plain(name) for name in getattr(teacher, "classes_", names)]
     if scores.shape != (len(texts), len(known)):
         raise LindaError(
             f"the teacher returned an array of shape {scores.shape} for {len(texts)} texts and {len(known)} classes"
@@ -204,7 +204,7 @@ class LabelReader:
         self._codes.append(-1)
 
     def add(self, value: Any, place: str) -> None:
-        value = _plain(value)
+        value = plain(value)
         if is_missing(value):
             raise LindaError(f"{place}: the label is missing; every row needs one")
         probabilities = soft_label(value)
@@ -304,5 +304,6 @@ def is_missing(value: Any) -> bool:
     )
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A Python value instead of a numpy scalar."""
     return value.item() if isinstance(value, np.generic) else value

@@ -1,7 +1,7 @@
 """Rows → plan → texts → gates → labels → rows.
 
 The steps are functions of rows and settings: `check_rows`, `planned_rows`, `augment_rows`. `Augmenter` runs them on
-data in memory, `linda.augmentation.file_pipeline` on files.
+data in memory, `linda.file_runs.file_pipeline` on files.
 
 A new row depends on its plan row, its parents and the new rows before it, but not on how the plan is cut into chunks
 or on the number of processes.
@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from linda.augmentation.balance import BalancedPlanner
 from linda.augmentation.examples import RECORD, WEIGHT, Examples, Table, read_examples
 from linda.augmentation.gates import Seen
 from linda.augmentation.labels import LabelName, LabelRule, rounded
-from linda.augmentation.plan import NoPartnerError, Plan
-from linda.augmentation.planning import draw_plan, notes, planned_rows
+from linda.augmentation.planning.balance import BalancedPlanner
+from linda.augmentation.planning.plan import NoPartnerError, Plan
+from linda.augmentation.planning.run_plan import draw_plan, notes, planned_rows
+from linda.augmentation.planning.unlabelled import read_unlabelled, with_unlabelled
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import RunSummary, Tally
 from linda.augmentation.tables import NewRow, as_table, is_a, joined, joined_lists, known_classes, new_columns
@@ -39,7 +40,6 @@ from linda.augmentation.texts import (
     write_here,
     write_in_processes,
 )
-from linda.augmentation.unlabelled import read_unlabelled, with_unlabelled
 from linda.errors import LindaError
 
 # How often a balanced plan is extended to replace rows that were left out. Fewer are missing each time.

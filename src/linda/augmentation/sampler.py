@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from linda.augmentation.gates import Gates
+from linda.augmentation.labels import plain
 from linda.augmentation.pipeline import Augmenter
 from linda.augmentation.settings import AugmentationSettings
 from linda.errors import LindaError, checked_kind
@@ -110,7 +111,7 @@ class LindaSampler(BaseOverSampler):
             raise LindaError(f"X has {len(texts):,} texts, but y has {len(y):,} labels")
         labels = y.tolist()
         counts = Counter(labels)
-        to_make = {_plain(label): int(rows) for label, rows in self.sampling_strategy_.items()}
+        to_make = {plain(label): int(rows) for label, rows in self.sampling_strategy_.items()}
         targets = {label: counts[label] + rows for label, rows in to_make.items() if rows}
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         new = self._augmenter(targets, seed).augment({"text": texts, "label": labels}) if targets else []
@@ -173,7 +174,3 @@ def _texts_of(data: Any) -> tuple[list[Any], tuple[int, ...]]:
 
 def _is_unicode(data: Any) -> bool:
     return isinstance(data, np.ndarray) and data.dtype.kind == "U"
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label

@@ -7,13 +7,11 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from linda import methods
-from linda.augmentation.balance import Balance, parse_balance
 from linda.augmentation.gates import Gates
-from linda.augmentation.labels import LabelName, LabelRule
-from linda.augmentation.plan import MOST_ROWS, PARTNERS, Ratio
+from linda.augmentation.labels import LabelName, LabelRule, plain
+from linda.augmentation.planning.balance import Balance, parse_balance
+from linda.augmentation.planning.plan import MOST_ROWS, PARTNERS, Ratio
 from linda.errors import MOST_SEED, LindaError, checked_integer, checked_kind, checked_number, shortened
 from linda.methods import AugmentationMethod
 from linda.methods.crossover import check_trigrams
@@ -158,8 +156,7 @@ class AugmentationSettings:
             if name == "per_row" or self.total is not None:
                 object.__setattr__(self, name, checked_integer(getattr(self, name), name, 1, MOST_ROWS))
         if self.classes is not None:
-            plain = [name.item() if isinstance(name, np.generic) else name for name in self.classes]
-            object.__setattr__(self, "classes", plain)
+            object.__setattr__(self, "classes", [plain(name) for name in self.classes])
 
     def _check_multi_label(self) -> None:
         if self.balance is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from linda.augmentation.examples import Examples
 from linda.augmentation.gates import Gates
 from linda.augmentation.labels import LabelName
-from linda.augmentation.planning import to_make
+from linda.augmentation.planning.run_plan import to_make
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.texts import PROTECTED
 

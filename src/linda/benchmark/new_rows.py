@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from linda.augmentation import Augmenter
-from linda.augmentation.balance import LARGEST
 from linda.augmentation.gates import Gates
 from linda.augmentation.labels import LabelName
 from linda.augmentation.pipeline import check_rows
-from linda.augmentation.plan import Plan
-from linda.augmentation.planning import planned_rows
+from linda.augmentation.planning.balance import LARGEST
+from linda.augmentation.planning.plan import Plan
+from linda.augmentation.planning.run_plan import planned_rows
 from linda.augmentation.tables import as_table
 from linda.benchmark.models import Models, load_method
 from linda.benchmark.recipes import OVERSAMPLE, PSEUDO_LABEL, UNLABELLED, Policy, Recipe

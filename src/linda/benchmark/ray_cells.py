@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from linda import __version__
-from linda.augmentation.ray_pool import RayPool
 from linda.benchmark.cells import Cell
 from linda.benchmark.grid import compute_cell
 from linda.benchmark.settings import REST, BenchmarkSettings
 from linda.benchmark.tasks import NamedTask, TaskSource
 from linda.errors import LindaError
+from linda.file_runs.ray_pool import RayPool, check_version, full_name
 
 
 class CellActor:
@@ -34,13 +34,9 @@ class CellActor:
 
     def compute(self, cell: Cell) -> dict[str, Any]:
         """Compute a cell and write it."""
-        host = socket.gethostname()
-        if self._version != __version__:
-            raise LindaError(
-                f"the worker on {host} has linda {__version__}, this run {self._version}; install the same version on "
-                "all machines"
-            )
+        check_version(self._version)
         if not self._folder.is_dir():
+            host = socket.gethostname()
             raise LindaError(
                 f"the worker on {host} finds no folder {self._folder}; give an --output that all machines share"
             )
@@ -66,15 +62,15 @@ def _settings_by_full_names(settings: BenchmarkSettings) -> BenchmarkSettings:
         settings,
         models=replace(
             models,
-            linda=_full_name(models.linda),
-            masked=_full_name(models.masked),
-            there=_full_name(models.there),
-            back=_full_name(models.back),
-            trigrams=_full_name(models.trigrams),
+            linda=full_name(models.linda),
+            masked=full_name(models.masked),
+            there=full_name(models.there),
+            back=full_name(models.back),
+            trigrams=full_name(models.trigrams),
         ),
-        encoder=_full_name(settings.encoder),
-        teacher_encoder=_full_name(settings.teacher_encoder),
-        unlabelled=settings.unlabelled if settings.unlabelled == REST else _full_name(settings.unlabelled),
+        encoder=full_name(settings.encoder),
+        teacher_encoder=full_name(settings.teacher_encoder),
+        unlabelled=settings.unlabelled if settings.unlabelled == REST else full_name(settings.unlabelled),
     )
 
 
@@ -82,8 +78,3 @@ def _task_by_full_names(task: TaskSource) -> TaskSource:
     if isinstance(task, NamedTask):
         return task if task.data is None else replace(task, data=task.data.absolute())
     return replace(task, train=task.train.absolute(), test=task.test.absolute())
-
-
-def _full_name(model: str | None) -> str | None:
-    """Of a file or folder; a name on the hub stays as it is."""
-    return str(Path(model).absolute()) if model is not None and Path(model).exists() else model

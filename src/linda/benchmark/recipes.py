@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 
 from linda.augmentation import Augmenter
 from linda.augmentation.labels import MODES, check_temperature
-from linda.augmentation.plan import PARTNERS, Ratio
+from linda.augmentation.planning.plan import PARTNERS, Ratio
 from linda.benchmark.models import augmentation_methods, mixes_texts
 from linda.classifier.students import StudentKind
 from linda.errors import LindaError

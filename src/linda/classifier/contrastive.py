@@ -107,7 +107,7 @@ class ContrastiveClassifier:
         tokens = encoder.tokenize(texts, pairs)
         codes = targets.argmax(axis=1)
         for _ in range(self.updates):
-            first, second = draw_pairs(codes, PAIRS_PER_BATCH, random)
+            first, second = draw_row_pairs(codes, PAIRS_PER_BATCH, random)
             used, place = np.unique([first, second], return_inverse=True)  # with few rows, many occur more than once
             vectors = encoder([tokens[row] for row in used])[torch.from_numpy(place.reshape(2, -1))]  # (2, B, d)
             similarity = nn.functional.cosine_similarity(vectors[0], vectors[1])  # (B,)
@@ -131,7 +131,7 @@ def contrastive_updates(n_rows: int) -> int:
     return math.ceil(PAIRS_PER_ROW * n_rows / PAIRS_PER_BATCH)
 
 
-def draw_pairs(codes: np.ndarray, count: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def draw_row_pairs(codes: np.ndarray, count: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draw pairs of rows, half of them with the same class; the only row of a class is paired with itself."""
     first = random.integers(len(codes), size=count)
     same = np.arange(count) < count // 2

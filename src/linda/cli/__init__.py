@@ -1,4 +1,9 @@
-"""The command line, thin: parse, call, print. One file per command, imported when it is called."""
+"""The command line, thin: parse, call, print. One file per command, imported when it is called.
+
+options        options of several commands
+option_values  values of options, parsed and checked
+grouped_help   help with groups of options
+"""
 
 import errno
 import io
@@ -11,7 +16,7 @@ import click
 from linda import __version__
 from linda.errors import LindaError, os_reason
 
-# command: (module, one line for `linda --help`). The line stands here so that help needs no heavy import.
+# command: (module, one line for `linda --help`). The line is here so that help needs no heavy import.
 _COMMANDS = {
     "interpolate": ("linda.cli.interpolate", "Write the text between two texts."),
     "augment": ("linda.cli.augment", "Make a labelled table bigger."),
@@ -74,7 +79,7 @@ def _one_line(message: str) -> str:
 
 
 def _write_utf8() -> None:
-    """What is written is UTF-8 whatever the locale says, as what is read is."""
+    """Write UTF-8, as for files, whatever the locale."""
     if sys.stdout is None:
         raise LindaError("standard output is closed; give it a file or a pipe")
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -84,4 +89,4 @@ def _write_utf8() -> None:
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="linda")
 def main() -> None:
-    """LINDA writes the text between two texts, and makes small labelled data sets bigger with it."""
+    """LINDA writes the text between two texts, and uses it to add rows to small labelled data sets."""

@@ -5,9 +5,11 @@ from typing import Any
 
 import click
 
+from linda.cli import option_values
 from linda.cli.grouped_help import GroupedCommand
 from linda.cli.options import (
     FILE,
+    SEED,
     asked_for,
     engine_option,
     gpus_per_worker_option,
@@ -48,8 +50,8 @@ Examples:
 """
 
 BALANCE_HELP = (
-    "Fill up classes, instead of --per-row: without a value, to the size of the largest; to so many rows (200); to a "
-    "share of the largest (0.5); or only some classes (rare=300,other=100). Give it after IN."
+    "Fill up classes, instead of --per-row: without a value, to the size of the largest; to a number of rows (200); to "
+    "a share of the largest (0.5); or only some classes (rare=300,other=100). Give it after IN."
 )
 PROTECT_HELP = (
     "Words of the parents that a new text must contain: separated by commas, one per line of a .txt file, or a regular "
@@ -80,7 +82,7 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 @click.option("--weight", default=1.0, help=WEIGHT_HELP)
 @click.option("--ratio", default="uniform", help=RATIO_HELP)
 @click.option("--raw-ratio", is_flag=True, help="Mix by the ratio itself, without calibration, as in the paper.")
-@click.option("--seed", default=0, type=click.IntRange(0, 2**64 - 1), help="Seed of the plan and the texts.")
+@click.option("--seed", default=0, type=SEED, help="Seed of the plan and the texts.")
 @click.option("--plan", "plan_file", metavar="FILE", type=FILE, help="Use this plan instead of drawing one.")
 @click.option(
     "--save-plan", metavar="FILE", type=FILE, help="Write the plan to a .csv or .jsonl file; - prints its first rows."
@@ -111,7 +113,7 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 )
 @click.option("--block-rows", default=BLOCK_ROWS, type=click.IntRange(1), help=BLOCK_ROWS_HELP)
 @click.option("--shuffle", is_flag=True, help="Shuffle the rows, by the seed, before they are cut into blocks.")
-@click.option("--block-range", metavar="FIRST:STOP", help="Compute only these blocks, as 0:40; --join completes OUT.")
+@click.option("--block-range", metavar="FIRST:STOP", help="Compute only these blocks, e.g. 0:40; --join completes OUT.")
 @click.option("--join", is_flag=True, help="Check that all blocks are computed, and complete OUT.")
 @on_option
 @ray_address_option
@@ -148,9 +150,9 @@ def command(
     (share of parent_a), method and plan_seed.
     """
     from linda.augmentation import Augmenter
-    from linda.augmentation.file_pipeline import augment_file
     from linda.augmentation.gates import Gates
-    from linda.augmentation.plan import Plan
+    from linda.augmentation.planning.plan import Plan
+    from linda.file_runs.file_pipeline import augment_file
 
     if output is None and save_plan is None:
         raise LindaError("nothing to do: give --output OUT, or --save-plan FILE")
@@ -175,7 +177,7 @@ def command(
         return
     executor = {}
     if on == "ray":
-        from linda.augmentation.ray_executor import RayExecutor
+        from linda.file_runs.ray_executor import RayExecutor
 
         workers = settings["workers"] if "workers" in asked_for(context) else None
         executor = {"executor": RayExecutor.connect(ray_address, workers, gpus_per_worker)}
@@ -191,7 +193,7 @@ def command(
             restart=restart,
             block_rows=block_rows,
             shuffle=shuffle,
-            block_range=None if block_range is None else _parsed_range(block_range),
+            block_range=None if block_range is None else option_values.block_range(block_range),
             join=join,
             **executor,
             on_note=lambda note: click.echo(f"linda: {note}", err=True),
@@ -238,18 +240,11 @@ def _check_plan_file(file: str, source: str, output: str | None) -> None:
 
 
 def _drawn_plan(augmenter: Any, source: str, input_format: str | None, block_rows: int) -> Any:
-    from linda.augmentation.file_pipeline import draw_table_plan
+    from linda.file_runs.file_pipeline import draw_table_plan
 
     if source == "-":
         raise LindaError("--save-plan needs to read the input twice, so it cannot be a pipe; give a file")
     return draw_table_plan(augmenter, source, input_format, block_rows)
-
-
-def _parsed_range(text: str) -> tuple[int, int]:
-    first, colon, stop = text.partition(":")
-    if not (colon and first.isdecimal() and stop.isdecimal() and int(first) <= int(stop)):
-        raise LindaError(f"--block-range is {text!r}; give two block numbers, the second excluded, as 0:40")
-    return int(first), int(stop)
 
 
 def _save(plan: Any, file: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from linda.cli.grouped_help import GroupedCommand
+from linda.cli.option_values import imbalance_ratio, learning_rate, listed, share_of_rows, whole_numbers
 from linda.cli.options import (
     FILE,
     PATH,
@@ -24,7 +25,7 @@ from linda.cli.options import (
     translate_option,
     trigrams_option,
 )
-from linda.errors import LindaError, shortened
+from linda.errors import LindaError
 
 if TYPE_CHECKING:
     from linda.benchmark.grid import Executor, TaskProtocols
@@ -92,8 +93,11 @@ Examples:
 )
 @click.option("--tasks", help="Tasks by name, e.g. trec-coarse,sst2. An unknown name lists all.")
 @click.option("--data", type=PATH, help="Folder of tasks (NAME/train.jsonl.gz, …), instead of the hub.")
-@click.option("--methods", help="Methods with settings, e.g. vanilla,eda,linda+balance,linda+partners=same+weight=0.5.")
-@click.option("--shots", help="Training rows per class, e.g. 5,10.")
+@click.option(
+    "--methods",
+    help="Methods with settings, e.g. vanilla,eda,linda+balance+weight=0.5.  [default: vanilla,eda,ssmba,mixup,linda]",
+)
+@click.option("--shots", help="Training rows per class, e.g. 5,10.  [default: all rows]")
 @click.option("--train-size", type=click.IntRange(2, 10**9), help="Maximum number of training rows.")
 @click.option(
     "--imbalance",
@@ -103,7 +107,7 @@ Examples:
 @click.option("--rare", help="The rare class of --imbalance; by default each class in turn.")
 @click.option("--label-noise", help="Share of training rows that get a wrong label, e.g. 0.2 or 0,0.1,0.2.")
 @click.option("--test-size", type=click.IntRange(1, 10**9), help="Maximum number of test rows, the same for all.")
-@click.option("--small-classes", is_flag=True, help="Accept classes with fewer rows than asked for.")
+@click.option("--small-classes", is_flag=True, help="Accept classes with fewer rows than requested.")
 @click.option(
     "--seeds",
     type=click.IntRange(1, 1000),
@@ -177,8 +181,8 @@ Examples:
     "--workers",
     type=click.IntRange(1, 256),
     default=2,
-    help="Cells computed at a time, on one thread each; a single worker uses all threads. On Ray, as many as there is "
-    "room for, unless given.",
+    help="Cells to compute at the same time, on one thread each; a single worker uses all threads. On Ray, the "
+    "default is as many as there is room for.",
 )
 @click.option(
     "--cache",
@@ -203,7 +207,7 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
     from linda.evaluation.metrics import find_metric
 
     check_results_folder(output)
-    command_line = _command_line()  # before hours of work, in which files may come and go
+    command_line = _command_line()  # now, because files may change during the run
     _check_needed(context)
     find_metric(given["metric"])
     experiment = _experiment(given)
@@ -212,7 +216,7 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
     tasks = [(task, _protocols(given, experiment, task.name)) for task in _tasks(given, experiment)]
     if tasks:
         settings = _settings(given, experiment)
-        names = _listed(given["methods"]) or _default_methods(given, experiment, settings)
+        names = listed(given["methods"]) or _default_methods(given, experiment, settings)
         as_published = experiment is not None and experiment.as_published
         recipes = [parse_recipe(name, as_published) for name in names]
         # Before a search of the learning rate: this finds what cannot be computed.
@@ -238,15 +242,13 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
 
 
 def _check_needed(context: click.Context) -> None:
-    """Raises a LindaError for an option that would have no effect."""
+    """Raise a LindaError for an option that would have no effect."""
     asked = asked_for(context)
     has_files, has_tasks = bool(asked & {"train", "test"}), bool(asked & {"tasks", "paper"})
     if not has_files and not has_tasks and (idle := sorted(asked - {"output", "workers", "metric", "baseline"})):
         raise LindaError(f"{option_name(context, idle[0])} needs data: --tasks, --paper, or --train and --test")
     if not has_files and (own := sorted(asked & {"text", "label", "pair", "domain"})):
-        raise LindaError(
-            f"{option_name(context, own[0])} names a column of your own files (--train, --test); tasks know theirs"
-        )
+        raise LindaError(f"{option_name(context, own[0])} names a column of your own files; give --train and --test")
     if has_files and "data" in asked:
         raise LindaError("--data is the folder of tasks by name (--tasks, --paper), not of your own files")
     if "profile" in asked and "paper" not in asked:
@@ -260,25 +262,21 @@ def _check_needed(context: click.Context) -> None:
 
 
 def _check_used(context: click.Context, recipes: list[Recipe], settings: BenchmarkSettings) -> None:
-    """Raises a LindaError for an option that neither the student nor any method uses."""
+    """Raise a LindaError for an option that neither the student nor any method uses."""
     from linda.classifier.students import find_student
 
-    students = {settings.student, settings.teacher_name if any(r.uses_teacher for r in recipes) else settings.student}
+    uses_teacher = any(recipe.uses_teacher for recipe in recipes)
+    students = {settings.student, settings.teacher_name} if uses_teacher else {settings.student}
     trains = any(find_student(name).uses_learning_rate for name in students)
-    idle = {
-        "budget": None if settings.kind.trains_encoder else f"{settings.student} is not trained in epochs",
-        **dict.fromkeys(("learning_rate", "batch_size", "epochs"), None if trains else "only finetune has it"),
-        **dict.fromkeys(
-            ("teacher", "teacher_encoder"),
-            None if any(r.uses_teacher for r in recipes) else "no method predicts labels, as eda+labels=predicted does",
-        ),
-        "unlabelled": None
-        if any(r.uses_unlabelled for r in recipes)
-        else "no method uses unlabelled texts, as pseudo-label does",
-    }
-    for name in sorted(asked_for(context)):
-        if reason := idle.get(name):
-            raise LindaError(f"{option_name(context, name)} has no effect: {reason}")
+    uses_unlabelled = any(recipe.uses_unlabelled for recipe in recipes)
+    for used, names, reason in (
+        (settings.kind.trains_encoder, {"budget"}, f"{settings.student} is not trained in epochs"),
+        (trains, {"learning_rate", "batch_size", "epochs"}, "only finetune has it"),
+        (uses_teacher, {"teacher", "teacher_encoder"}, "no method predicts labels, as eda+labels=predicted does"),
+        (uses_unlabelled, {"unlabelled"}, "no method uses unlabelled texts, as pseudo-label does"),
+    ):
+        if not used and (idle := sorted(names & asked_for(context))):
+            raise LindaError(f"{option_name(context, idle[0])} has no effect: {reason}")
 
 
 def _experiment(given: dict[str, Any]) -> Experiment | None:
@@ -290,7 +288,7 @@ def _experiment(given: dict[str, Any]) -> Experiment | None:
 def _tasks(given: dict[str, Any], experiment: Experiment | None) -> list[TaskSource]:
     from linda.benchmark.tasks import NamedTask, OwnTask
 
-    names = _listed(given["tasks"]) or (list(experiment.tasks) if experiment else [])
+    names = listed(given["tasks"]) or (list(experiment.tasks) if experiment else [])
     if given["train"] is None and given["test"] is None:
         return [NamedTask(name, given["data"], given["small_classes"]) for name in names]
     if given["train"] is None or given["test"] is None:
@@ -314,15 +312,15 @@ def _seeds(given: dict[str, Any], settings: BenchmarkSettings) -> int:
 
 
 def _protocols(given: dict[str, Any], experiment: Experiment | None, task: str) -> list[Protocol]:
-    noises = [_share(part, "--label-noise") for part in _listed(given["label_noise"])] or [0.0]
+    noises = [share_of_rows(part, "--label-noise") for part in listed(given["label_noise"])] or [0.0]
     return [replace(draw, label_noise=noise) for draw in _draws(given, experiment, task) for noise in noises]
 
 
 def _draws(given: dict[str, Any], experiment: Experiment | None, task: str) -> list[Protocol]:
     from linda.benchmark.protocol import NATURAL, Protocol
 
-    shots = _numbers(given["shots"], "--shots")
-    imbalance = _listed(given["imbalance"])
+    shots = whole_numbers(given["shots"], "--shots")
+    imbalance = listed(given["imbalance"])
     if given["train_size"] and shots:
         raise LindaError("give --shots or --train-size, not both")
     if shots and imbalance:
@@ -333,8 +331,8 @@ def _draws(given: dict[str, Any], experiment: Experiment | None, task: str) -> l
         return [Protocol(train_size=given["train_size"], is_natural=True)]
     if imbalance:
         if given["train_size"]:
-            raise LindaError("--imbalance 10:100 says how many rows are drawn; leave --train-size out")
-        return [Protocol(imbalance=_ratio(part), rare=given["rare"]) for part in imbalance]
+            raise LindaError("--imbalance 10:100 determines the number of rows; leave --train-size out")
+        return [Protocol(imbalance=imbalance_ratio(part), rare=given["rare"]) for part in imbalance]
     if given["train_size"]:
         return [Protocol(train_size=given["train_size"])]
     if shots or experiment is None:
@@ -361,8 +359,8 @@ def _executor(context: click.Context) -> Executor | None:
     given = context.params
     if given["on"] == "local":
         return None
-    from linda.augmentation.ray_pool import RayPool
     from linda.benchmark.ray_cells import RayCells
+    from linda.file_runs.ray_pool import RayPool
 
     workers = given["workers"] if "workers" in asked_for(context) else None
     return RayCells(RayPool.connect(given["ray_address"], workers, given["gpus_per_worker"]))
@@ -385,7 +383,7 @@ def _learning_rate(
         rate = of_paper or known_learning_rate(settings.encoder) or "search"
     if rate == "search":
         return _searched_rate(tasks, settings, output, given["workers"], executor)
-    return _positive(rate, "--learning-rate")
+    return learning_rate(rate, "--learning-rate")
 
 
 def _searched_rate(
@@ -401,50 +399,8 @@ def _searched_rate(
     return best
 
 
-def _listed(text: str | None) -> list[str]:
-    """The parts between commas, each once."""
-    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip())) if text else []
-
-
-def _numbers(text: str | None, option: str) -> list[int]:
-    parts = _listed(text)
-    if not all(part.isdecimal() and len(part) < 10 and int(part) > 0 for part in parts):
-        raise LindaError(f"{option} is {shortened(text)}; give whole numbers from 1, as 5,10")
-    return [int(part) for part in parts]
-
-
-def _ratio(text: str) -> tuple[int, int]:
-    few, _, many = text.partition(":")
-    if not (few.isdecimal() and many.isdecimal() and 0 < int(few) <= int(many)):
-        raise LindaError(
-            f"--imbalance is {text!r}; give rows of the rare class and rows of every other class, e.g. 10:100, "
-            "or natural"
-        )
-    return int(few), int(many)
-
-
-def _share(text: str, option: str) -> float:
-    try:
-        share = float(text)
-        if not 0 <= share < 1:
-            raise ValueError
-    except ValueError:
-        raise LindaError(f"{option} is {text!r}; give a share of the rows from 0 to below 1, e.g. 0.2") from None
-    return share
-
-
-def _positive(value: Any, option: str) -> float:
-    try:
-        number = float(value)
-        if not 0 < number < 1:
-            raise ValueError
-    except ValueError:
-        raise LindaError(f"{option} is {value!r}; give a number between 0 and 1, or search") from None
-    return number
-
-
 def _command_line() -> str:
-    """As it was typed, with the last part of each path alone: the rest means nothing on another machine."""
+    """The command as typed, with only the last part of each path: the rest means nothing on another machine."""
     return shlex.join(["linda", *map(_shortened, sys.argv[1:], ["", *sys.argv[1:]])])
 
 

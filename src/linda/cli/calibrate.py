@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from linda.cli.grouped_help import GroupedCommand
-from linda.cli.options import FILE, PAIRS, PATH, SEED, engine_option
+from linda.cli.options import PAIRS, PATH, SEED, device_option, engine_option, sentences_option
 
 GROUPS = {"Pairs": ("sentences", "pairs", "seed"), "Execution": ("device", "engine")}
 
@@ -18,15 +18,13 @@ Examples:
     linda calibrate my-model --sentences reviews.jsonl.gz --pairs 1000
 """
 
-SENTENCES_HELP = "Held-out sentences: .txt (one per line) or .jsonl (field `text`), plain, .gz or .xz."
-
 
 @click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.argument("model", type=PATH)
-@click.option("--sentences", required=True, type=FILE, help=SENTENCES_HELP)
+@sentences_option
 @click.option("--pairs", default=200, type=PAIRS, help="Number of random pairs to decode.")
 @click.option("--seed", default=0, type=SEED, help="Seed of the pairs.")
-@click.option("--device", default="auto", help="Device: cpu, cuda or cuda:1.")
+@device_option
 @engine_option
 def command(model: Path, sentences: str, pairs: int, seed: int, device: str, engine: str) -> None:
     """Fit the map from the requested ratio to the ratio that is mixed, and store it in MODEL.

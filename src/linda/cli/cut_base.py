@@ -47,12 +47,14 @@ def command(
     try:
         layers = [int(number) for number in decoder_layers.split(",")]
     except ValueError as error:
-        raise LindaError(f"--decoder-layers {decoder_layers:.80}: give numbers with commas, like 0,2,5") from error
+        raise LindaError(
+            f"--decoder-layers {decoder_layers:.80}: give numbers separated by commas, such as 0,2,5"
+        ) from error
 
     from transformers.utils.logging import disable_progress_bar
 
     from linda.training.base import cut_base
 
-    disable_progress_bar()  # it would count to one
+    disable_progress_bar()  # of `transformers`; it has a single step
     cut_base(marian, corpus, output, pieces=pieces, decoder_layers=layers, lines=lines, seed=seed)
     click.echo(f"{output}: {pieces} pieces, {len(layers)} decoder layers")

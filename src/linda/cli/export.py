@@ -34,7 +34,7 @@ def command(model: str, output: Path, bits: str) -> None:
     from linda.model.checkpoint import WEIGHTS_FILE, local_folder
 
     if output.exists():
-        raise LindaError(f"{str(output)!r} exists already; give a new folder")
+        raise LindaError(f"{str(output)!r} already exists; give a new folder")
     folder = local_folder(model)
     LindaModel.from_pretrained(folder).save_pretrained(output, bits=int(bits))
     before, after = ((place / WEIGHTS_FILE).stat().st_size / 1e6 for place in (folder, output))

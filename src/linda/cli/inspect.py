@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from linda.cli.grouped_help import GroupedCommand
-from linda.cli.options import FILE, PAIRS, PATH, SEED, engine_option
+from linda.cli.options import FILE, PAIRS, PATH, SEED, device_option, engine_option, sentences_option
 
 GROUPS = {
     "Input and output": ("sentences", "output", "figures"),
@@ -24,7 +24,6 @@ Examples:
         --lm smollm2-135m --trigrams trigrams.safetensors
 """
 
-SENTENCES_HELP = "Held-out sentences: .txt (one per line) or .jsonl (field `text`), plain, .gz or .xz."
 LM_HELP = "Causal language model for perplexity: a folder, a .gguf file or a name on the hub."
 TRIGRAMS_HELP = "Table written by `linda middles table`: adds the best crossovers as a reference (with --lm)."
 RAW_HELP = "Also measure the paper's mixing at the raw ratio; doubles the decoding time."
@@ -33,14 +32,8 @@ STANDARD_HELP = "Bounds of the verdict: for text like the training text, or unli
 
 @click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.argument("model", required=False, type=FILE)
-@click.option("--sentences", required=True, type=FILE, help=SENTENCES_HELP)
-@click.option(
-    "--output",
-    required=True,
-    metavar="FOLDER",
-    type=PATH,
-    help="Folder for the report.",
-)
+@sentences_option
+@click.option("--output", required=True, metavar="FOLDER", type=PATH, help="Folder for the report.")
 @click.option("--pairs", default=500, type=PAIRS, help="Number of random pairs of sentences.")
 @click.option("--seed", default=0, type=SEED, help="Seed of the pairs and of the random references.")
 @click.option("--raw", is_flag=True, help=RAW_HELP)
@@ -48,7 +41,7 @@ STANDARD_HELP = "Bounds of the verdict: for text like the training text, or unli
 @click.option("--trigrams", metavar="TABLE", type=PATH, help=TRIGRAMS_HELP)
 @click.option("--standard", type=click.Choice(["in-domain", "out-of-domain"]), default="in-domain", help=STANDARD_HELP)
 @click.option("--figures/--no-figures", default=True, help="Draw PNG figures (needs linda[plot]).")
-@click.option("--device", default="auto", help="Device: cpu, cuda or cuda:1.")
+@device_option
 @engine_option
 def command(
     model: str | None,

@@ -101,7 +101,7 @@ def command(
     A file of pairs may have a column alpha; --alpha and --ladder override it. Results are JSON lines in the order of
     the file. Texts longer than the model's window are mixed sentence by sentence.
     """
-    # Whatever is wrong is told before the model is loaded.
+    # Mistakes are reported before the model is loaded.
     from linda.engines.decoding import Decoding
 
     if output == "-":
@@ -135,7 +135,7 @@ def _check_output(output: str | None, pairs: str | None) -> None:
     if output is None:
         return
     if Path(output).suffix.lower() in (".csv", ".tsv", ".parquet"):
-        raise LindaError(f"--output {output} would hold JSON lines; let its name end in .jsonl")
+        raise LindaError(f"--output {output} is written as JSON lines; use a name that ends in .jsonl")
     checked_target(output)
     if pairs is not None:
         check_other_file(pairs, output)
@@ -144,7 +144,7 @@ def _check_output(output: str | None, pairs: str | None) -> None:
 def _ratios(alpha: str | None, ladder: int | None) -> list[float]:
     """The ratios that every pair is mixed at; none if neither option says any."""
     if alpha is not None and ladder is not None:
-        raise LindaError("--alpha and --ladder both say the ratios; give one of them")
+        raise LindaError("give either --alpha or --ladder, not both")
     if ladder is not None:
         return [step / (ladder - 1) for step in range(ladder)]
     parts = [] if alpha is None else alpha.split(",")

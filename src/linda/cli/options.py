@@ -29,7 +29,7 @@ PAIRS = click.IntRange(1, 1_000_000)
 
 
 class _Seed(click.ParamType):
-    """A seed, refused in the words that Python and the server use too."""
+    """A seed. Errors are those of Python and of the server."""
 
     name = "integer"
 
@@ -38,6 +38,15 @@ class _Seed(click.ParamType):
 
 
 SEED = _Seed()
+
+device_option = click.option("--device", default="auto", help="Device: cpu, cuda or cuda:1.")
+
+sentences_option = click.option(
+    "--sentences",
+    required=True,
+    type=FILE,
+    help="Held-out sentences: .txt (one per line) or .jsonl (field `text`), plain, .gz or .xz.",
+)
 
 engine_option = click.option(
     "--engine",
@@ -72,5 +81,5 @@ def asked_for(context: click.Context) -> set[str]:
 
 
 def option_name(context: click.Context, parameter: str) -> str:
-    """As it is typed."""
+    """The name of an option as it is typed."""
     return next(known.opts[0] for known in context.command.params if known.name == parameter)

@@ -74,5 +74,5 @@ def command(
         engine=engine,
         trigrams=trigrams,
         bench=[checked_folder(folder) for folder in bench],
-        on_ready=lambda address: click.echo(f"LINDA is at {address}  (Ctrl-C ends it)", err=True),
+        on_ready=lambda address: click.echo(f"LINDA is running at {address} (Ctrl-C to stop)", err=True),
     )

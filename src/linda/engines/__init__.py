@@ -3,6 +3,16 @@
 `int8` computes with 8-bit integers on any CPU, for the model families it supports. `torch` runs any model on any
 device. "auto" selects the first engine that can run. Both mostly write the same text; a word may differ, because 8 bits
 round more than 32.
+
+decoding      all settings of decoding
+search        beam search, greedy decoding and sampling, for both engines
+forced        scores of given texts, for both engines
+torch_engine  the engine that runs everywhere; `paths` shares the keys and values of its beams
+gpu           half precision, and the batch size that fits in memory
+int8_engine   the engine for CPUs
+bart_family   its network; `attention`, and `linear` layers over `quantized` weights
+int8_paths    its beams, as a tree
+short_list    its output layer, over a part of the vocabulary
 """
 
 from __future__ import annotations

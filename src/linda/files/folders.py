@@ -16,9 +16,9 @@ def atomic_folder(folder: Path, kind: str, is_of_kind: Callable[[Path], bool]) -
     """Yield a temporary folder to write into. It replaces `folder` if the block succeeds.
 
     Args:
-        folder: the final folder.
-        kind: what is written, for messages.
-        is_of_kind: whether a folder contains such a thing, and so may be replaced.
+        folder: The final folder.
+        kind: What is written, for messages.
+        is_of_kind: Whether a folder contains such a thing, and so may be replaced.
     """
     check_replaceable(folder, kind, is_of_kind)
     old = _old_place(folder)

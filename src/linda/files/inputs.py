@@ -1,6 +1,5 @@
 """The files of one table: a file, a pipe, or a folder of files, on this machine or on a remote file system."""
 
-import hashlib
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from linda.errors import LindaError
-from linda.files.paths import checked_path, open_input
+from linda.files.paths import checked_path, file_digest, open_input
 from linda.files.storage import file_system, is_url
 from linda.files.tables import find_format, is_json, read_table
 from linda.files.textio import display_name
@@ -43,8 +42,8 @@ class InputFile:
 
     def digest(self) -> str:
         """Return the SHA-256 of the content."""
-        with self.on_disk() as path, path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        with self.on_disk() as path:
+            return file_digest(path)
 
     def state(self) -> list[Any]:
         """Return size and modification time, to skip hashing an unchanged file."""

@@ -1,5 +1,6 @@
 """Checks of paths given by users, and timeouts for pipes without input."""
 
+import hashlib
 import os
 import select
 import stat
@@ -80,6 +81,12 @@ def check_regular_file(path: str | Path) -> Path:
     if not place.is_file():
         raise LindaError(f"cannot read {path}: it is a device or a pipe; give a file")
     return place
+
+
+def file_digest(path: str | Path) -> str:
+    """Return the SHA-256 of a file."""
+    with check_regular_file(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _check_stream(stream: BinaryIO, name: str) -> None:

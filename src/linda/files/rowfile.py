@@ -9,19 +9,19 @@ from linda.errors import LindaError, reason
 from linda.files.textio import MAX_LINE_BYTES
 
 # The number of the line that a row ends on, and its values by column.
-Row = tuple[int, dict[str, Any]]
+NumberedRow = tuple[int, dict[str, Any]]
 
 
-def read_rows(lines: Iterable[str], file_format: str, name: str, needed: Sequence[str] = ()) -> Iterator[Row]:
+def read_rows(lines: Iterable[str], file_format: str, name: str, needed: Sequence[str] = ()) -> Iterator[NumberedRow]:
     """Yield rows with the number of their last line.
 
     CSV and TSV have column names in the first line; TSV has no quoting. Empty lines are skipped.
 
     Args:
-        lines: the lines of the file.
-        file_format: csv, tsv or jsonl.
-        name: the name of the file in messages.
-        needed: required columns.
+        lines: The lines of the file.
+        file_format: One of csv, tsv or jsonl.
+        name: The name of the file in messages.
+        needed: Required columns.
     """
     if file_format == "jsonl":
         return _json_rows(lines, name, needed)
@@ -30,7 +30,7 @@ def read_rows(lines: Iterable[str], file_format: str, name: str, needed: Sequenc
     return _separated_rows(csv.reader(lines, strict=True), name, needed)
 
 
-def _separated_rows(reader: Any, name: str, needed: Sequence[str]) -> Iterator[Row]:
+def _separated_rows(reader: Any, name: str, needed: Sequence[str]) -> Iterator[NumberedRow]:
     csv.field_size_limit(MAX_LINE_BYTES)  # the default limit of 128 KB would reject long texts
     row = 0
     try:
@@ -60,7 +60,7 @@ def _check_header(header: list[str], name: str, needed: Sequence[str]) -> None:
         raise LindaError(f"{name}: the column {doubled[0]!r} occurs twice; rename one")
 
 
-def _json_rows(lines: Iterable[str], name: str, needed: Sequence[str]) -> Iterator[Row]:
+def _json_rows(lines: Iterable[str], name: str, needed: Sequence[str]) -> Iterator[NumberedRow]:
     row = 0
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -61,10 +61,10 @@ def read_table(
     """Return the columns of a file, and its rows in blocks.
 
     Args:
-        path: a regular file.
-        file_format: csv, tsv, jsonl or parquet.
-        texts: columns that are read as text, whatever they look like.
-        name: the name of the file in messages.
+        path: A regular file.
+        file_format: One of csv, tsv, jsonl or parquet.
+        texts: Columns that are read as text, whatever they look like.
+        name: The name of the file in messages.
     """
     name = name or display_name(path)
     if file_format == "parquet":
@@ -240,10 +240,10 @@ def open_table(path: str | Path, file_format: str, schema: pa.Schema, scratch: P
     """Yield a function that writes blocks to a file, which appears under its name only when complete.
 
     Args:
-        path: the file, or `-` for standard output.
-        file_format: csv, tsv, jsonl or parquet.
-        schema: of all blocks.
-        scratch: folder for the temporary file, as in `atomic_path`.
+        path: The file, or `-` for standard output.
+        file_format: One of csv, tsv, jsonl or parquet.
+        schema: Of all blocks.
+        scratch: Folder for the temporary file, as in `atomic_path`.
     """
     if str(path) == "-" and file_format == "parquet":
         with _row_groups(sys.stdout.buffer, schema) as write:

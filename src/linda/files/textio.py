@@ -18,6 +18,9 @@ from linda.files.paths import checked_output_path, checked_path, open_input
 # A file without line breaks (a binary, a JSON array on one line) must not fill the memory before it is rejected.
 MAX_LINE_BYTES = 16 * 2**20
 
+# Names of files with one text per line.
+LINE_FILES = (".txt", ".txt.gz", ".txt.xz")
+
 _DAMAGE = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 
 
@@ -68,8 +71,8 @@ def atomic_path(path: str | Path, scratch: Path | None = None) -> Iterator[Path]
     Its name is new, so that no existing file other than `path` is ever overwritten.
 
     Args:
-        path: the final file.
-        scratch: folder for the temporary file, on the same disk as `path`; default: the folder of `path`.
+        path: The final file.
+        scratch: Folder for the temporary file, on the same disk as `path`; default: the folder of `path`.
     """
     target = checked_target(path)
     if _is_special(target):  # libraries that write to a path would replace it by a file

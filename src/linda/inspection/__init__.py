@@ -48,15 +48,15 @@ def inspect_model(
     """Take all measures on some pairs.
 
     Args:
-        interpolator: writes the outputs.
-        model: the same model, for the probabilities of the paper's conditions.
-        pairs: texts a and b.
-        language_model: for perplexity, which is not measured without one.
-        trigrams: for the best crossovers, the strongest reference.
-        ranker: for crossovers chosen by a language model at α = 0.5; needs `trigrams`.
-        with_raw: decode a second time with the paper's mixing at the raw ratio.
-        seed: seed of the random references.
-        progress: show progress bars.
+        interpolator: Writes the outputs.
+        model: The same model, for the probabilities of the paper's conditions.
+        pairs: Texts a and b.
+        language_model: For perplexity, which is not measured without one.
+        trigrams: For the best crossovers, the strongest reference.
+        ranker: For crossovers chosen by a language model at α = 0.5; needs `trigrams`.
+        with_raw: Decode a second time with the paper's mixing at the raw ratio.
+        seed: Seed of the random references.
+        progress: Show progress bars.
 
     Returns:
         All figures, and the outputs.

@@ -49,10 +49,10 @@ def measure_conditions(
     """Evaluate the conditions at each ratio of the grid.
 
     Args:
-        model: the model whose probabilities are used.
-        pairs: texts a and b.
+        model: The model whose probabilities are used.
+        pairs: Texts a and b.
         mixing: STATES (the paper's method), or ATTENTION for a model that was trained with it.
-        progress: show a progress bar.
+        progress: Show a progress bar.
 
     Returns:
         One point per ratio.

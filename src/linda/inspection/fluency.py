@@ -28,7 +28,7 @@ class Fluency:
     """Perplexity under an independent language model.
 
     Attributes:
-        real: perplexity of the sentences of the pairs.
+        real: Perplexity of the sentences of the pairs.
         points: OUTPUTS, and the names of `references`: one point per ratio at which there are texts.
     """
 
@@ -61,11 +61,11 @@ def measure_fluency(
     """Measure the perplexity of outputs and references; each distinct text is scored once.
 
     Args:
-        language_model: independent of the model that wrote the outputs.
-        pairs: texts a and b.
-        outputs: texts by ratio, one per pair.
-        references: the same for each kind of reference.
-        progress: show a progress bar.
+        language_model: Independent of the model that wrote the outputs.
+        pairs: Texts a and b.
+        outputs: Texts by ratio, one per pair.
+        references: The same for each kind of reference.
+        progress: Show a progress bar.
 
     Returns:
         One point per kind and ratio.

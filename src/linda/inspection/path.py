@@ -54,11 +54,11 @@ def decode(interpolator: Interpolator, pairs: Sequence[Pair], raw: bool, seed: i
     """Decode some pairs at each ratio of the grid.
 
     Args:
-        interpolator: the interpolator.
-        pairs: texts a and b.
-        raw: mix by the uncalibrated ratio.
-        seed: seed of the interpolator; used for sampling only.
-        progress: show a progress bar.
+        interpolator: The interpolator.
+        pairs: Texts a and b.
+        raw: Mix by the uncalibrated ratio.
+        seed: Seed of the interpolator; used for sampling only.
+        progress: Show a progress bar.
 
     Returns:
         One text per pair and ratio.

@@ -28,10 +28,10 @@ def reference_texts(
     """Build the references for some pairs.
 
     Args:
-        pairs: texts a and b.
-        trigrams: finds the best crossovers; without it, there are no crossovers among the references.
-        ranker: chooses among the crossovers by a language model, at α = 0.5; needs `trigrams`.
-        seed: seed of the word-level mixes and the shuffled words.
+        pairs: Texts a and b.
+        trigrams: Finds the best crossovers; without it, there are no crossovers among the references.
+        ranker: Chooses among the crossovers by a language model, at α = 0.5; needs `trigrams`.
+        seed: Seed of the word-level mixes and the shuffled words.
 
     Returns:
         By name: SPLICE and CROSSOVER at each ratio of the grid, RERANKED, WORD_MIX and SHUFFLED at 0.5. A pair that is

@@ -69,10 +69,10 @@ def write_report(inspection: Inspection, folder: Path, about: dict[str, Any], st
     """Write `report.json` (all measures), `report.md` and `outputs.jsonl` (all outputs).
 
     Args:
-        inspection: the measures.
-        folder: must exist.
-        about: description of model and data, for the head of the report.
-        standard: the bounds of the verdict.
+        inspection: The measures.
+        folder: Must exist.
+        about: Description of model and data, for the head of the report.
+        standard: The bounds of the verdict.
 
     Returns:
         The verdict.

@@ -112,10 +112,10 @@ def word_mix(a: str, b: str, alpha: float, random: Random) -> str:
     Each place takes the word of a with probability α, else that of b. The place is scaled to the length of the text.
 
     Args:
-        a: the first text.
-        b: the second text.
-        alpha: the share of a.
-        random: chooses between a and b at each place.
+        a: The first text.
+        b: The second text.
+        alpha: The share of a.
+        random: Chooses between a and b at each place.
 
     Returns:
         The mixed words, separated by spaces.

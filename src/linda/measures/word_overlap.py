@@ -7,7 +7,7 @@ almost every sentence ends in a full stop, and that says nothing about where it 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import pairwise
 
 # Scripts written without spaces have one word per character; anything else is a run of letters and digits.
@@ -123,13 +123,7 @@ class PairPrecisions:
     @classmethod
     def mean(cls, rows: Sequence["PairPrecisions"]) -> "PairPrecisions":
         """Each precision averaged over pairs."""
-        n = len(rows)
-        return cls(
-            output_in_a=sum(row.output_in_a for row in rows) / n,
-            output_in_b=sum(row.output_in_b for row in rows) / n,
-            b_in_a=sum(row.b_in_a for row in rows) / n,
-            a_in_b=sum(row.a_in_b for row in rows) / n,
-        )
+        return cls(*(sum(column) / len(rows) for column in zip(*map(astuple, rows), strict=True)))
 
     @property
     def share(self) -> float:

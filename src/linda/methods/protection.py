@@ -11,10 +11,9 @@ from functools import cached_property
 from pathlib import Path
 
 from linda.errors import LindaError, checked_kind, reason, shortened
-from linda.files.textio import open_text
+from linda.files.textio import LINE_FILES, open_text
 
 _REGEX = "regex:"
-_FILES = (".txt", ".txt.gz", ".txt.xz")
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def is_file(text: str) -> bool:
 
 
 def _words_of(text: str) -> list[str]:
-    if text.endswith(_FILES) or is_file(text):
+    if text.endswith(LINE_FILES) or is_file(text):
         with open_text(text) as lines:
             words = [line.strip() for line in lines if line.strip()]
     else:

@@ -94,7 +94,7 @@ class Middle:
     others: list[list[float]]
 
 
-def draw_pairs(plan: MiddlesPlan) -> Iterator[TextPair]:
+def draw_text_pairs(plan: MiddlesPlan) -> Iterator[TextPair]:
     """Yield pairs without end, in a fixed order."""
     shares = np.array([source.share for source in plan.sources])
     bounds = np.cumsum(shares / shares.sum())
@@ -202,7 +202,7 @@ def write_shards(
     """
     _check_plan(folder, plan, ranker is not None)
     wanted = [number for number in shards if not shard_path(folder, number).exists()]
-    stream = draw_pairs(plan)
+    stream = draw_text_pairs(plan)
     drawn = 0
     with tqdm(total=len(wanted) * SHARD_PAIRS, desc="middles", unit="pair", disable=not progress) as bar:
         for number in wanted:

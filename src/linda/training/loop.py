@@ -84,7 +84,7 @@ def train(
         # Some families have weights that are not trained (Marian's position tables).
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
-    settings.pairs_per_process(accelerator.num_processes)  # whether they can be shared is told before all else
+    settings.pairs_per_process(accelerator.num_processes)  # checked first, before anything is loaded
     is_main = accelerator.is_main_process
     run = RunFolder(output)
     if is_main:

@@ -18,10 +18,10 @@ from linda.measures import share_of_first
 from linda.web.batcher import Batcher, Candidates
 from linda.web.bench_results import read_results, results_of_sent
 from linda.web.interpolation import checked_rows, checked_settings
-from linda.web.jobs import Job, Workspace
+from linda.web.jobs import TableJob, Workspace
 from linda.web.limits import Limits
 from linda.web.origins import word_origins
-from linda.web.schemas import Augment, AugmentSettings, BenchCells, Gates, Interpolate, RunTable
+from linda.web.schemas import Augment, AugmentSettings, BenchCells, GateSwitches, Interpolate, RunTable
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ def make_router(services: Services) -> APIRouter:
             "given": {name: services.given[name] for name in ("model", "engine")},
             "limits": asdict(limits),
             "augment_settings": _form(AugmentSettings, {"crossover"} if services.given["trigrams"] is None else set()),
-            "gates": _form(Gates, set()),
+            "gates": _form(GateSwitches, set()),
         }
 
     @router.post("/interpolate", summary="The text between two texts")
@@ -146,7 +146,7 @@ def _form(model: Any, left_out: set[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _found(job: Job | None) -> Job:
+def _found(job: TableJob | None) -> TableJob:
     if job is None:
         raise HTTPException(404, "this job is not on the server any more; start it again")
     return job

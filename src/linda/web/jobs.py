@@ -23,7 +23,6 @@ from linda.web.tables import (
     Progress,
     StoppedError,
     TableFile,
-    augment_rows,
     make_augmenter,
     preview_table,
     read_table_file,
@@ -46,7 +45,7 @@ _MIME_TYPES = {
 
 
 @dataclass(eq=False)
-class Job:
+class TableJob:
     """A preview or a run, which the page polls, also after a reload."""
 
     id: str
@@ -95,7 +94,7 @@ class Workspace:
         self._server = server
         self._root = Path(tempfile.mkdtemp(prefix="linda-serve-"))
         self._tables: dict[str, TableFile] = {}  # least recently used first
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, TableJob] = {}
         self._job_threads = ThreadPoolExecutor(_JOB_THREADS, thread_name_prefix="linda-job")
         self._request_threads = ThreadPoolExecutor(_REQUEST_THREADS, thread_name_prefix="linda-augment")
         self._requests: set[Progress] = set()
@@ -150,7 +149,7 @@ class Workspace:
 
     # --- jobs -------------------------------------------------------------------------------------------------
 
-    def start(self, table: TableFile, asked: RunTable) -> Job:
+    def start(self, table: TableFile, asked: RunTable) -> TableJob:
         """Start a preview or a run. A new preview replaces an earlier one of the same table."""
         self._forget_previews(table)
         if sum(not job.is_finished for job in self._jobs.values()) >= self._limits.waiting_jobs:
@@ -159,7 +158,7 @@ class Workspace:
         output_name = f"{Path(table.name).stem}-augmented.{output_format}"
         id_ = secrets.token_urlsafe(12)
         folder = table.path.parent / id_
-        job = Job(
+        job = TableJob(
             id_,
             table,
             asked.preview,
@@ -186,7 +185,7 @@ class Workspace:
                 del self._jobs[job.id]
                 shutil.rmtree(job.file.parent, ignore_errors=True)
 
-    def job(self, id_: str) -> Job | None:
+    def job(self, id_: str) -> TableJob | None:
         return self._jobs.get(id_)
 
     # --- small tables of other programs -----------------------------------------------------------------------
@@ -198,7 +197,7 @@ class Workspace:
         progress = Progress()
         self._requests.add(progress)
         future: Future[list[dict[str, Any]]] = self._request_threads.submit(
-            augment_rows, data, settings, self._loaded, progress
+            lambda: make_augmenter(settings, self._loaded, progress).augment(data)
         )
         future.add_done_callback(lambda _: self._requests.discard(progress))
         try:
@@ -207,7 +206,7 @@ class Workspace:
             progress.stop()
 
 
-def _run(job: Job, work: Callable[[], dict[str, Any]]) -> None:
+def _run(job: TableJob, work: Callable[[], dict[str, Any]]) -> None:
     job.state, job.begun = "running", time.monotonic()
     try:
         job.progress.check()

@@ -81,7 +81,7 @@ def check_lengths(texts: list[Any], name: str, limits: Limits) -> None:
         )
 
 
-class Gates(_Request):
+class GateSwitches(_Request):
     copies: bool = Field(default=True, description="Drop rows that equal one of their parents.")
     duplicates: bool = Field(default=True, description="Drop rows that equal an original or an earlier new row.")
     runaway: bool = Field(default=True, description="Drop rows that are empty, far too long or repetitive.")
@@ -115,7 +115,7 @@ class AugmentSettings(_Request):
     weight: float = Field(
         default=1.0, description="Training weight of new rows; a value other than 1 adds a column `weight`."
     )
-    gates: Gates = Field(default=Gates(), description="Filters for new texts.")
+    gates: GateSwitches = Field(default=GateSwitches(), description="Filters for new texts.")
     retries: int = Field(default=2, description="How often a rejected text is written again, by sampling.")
     skip_empty: bool = Field(default=False, description="Skip rows without text instead of raising an error.")
     only_new: bool = Field(default=False, description="Write the new rows without the originals.")

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -19,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from linda import __version__, methods
-from linda.errors import LindaError
+from linda.errors import LindaError, os_reason, shortened
 from linda.web.api import Services, make_router
 from linda.web.batcher import Batcher, CancelledError, QueueFullError
 from linda.web.guard import Guard, HostRule
@@ -148,8 +147,9 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=512)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise LindaError(f"cannot listen on {host} port {port}: {reason}; choose another --port or --host") from error
+        raise LindaError(
+            f"cannot listen on {host} port {port}: {os_reason(error)}; choose another --port or --host"
+        ) from error
 
 
 # --- errors ---------------------------------------------------------------------------------------------------
@@ -190,12 +190,7 @@ def _one_line(error: RequestValidationError) -> str:
         return f"there is no setting {name!r}; see /api for all settings"
     if first["type"] == "missing":
         return f"{name} is missing; give it"
-    return f"{name} is {_short(first.get('input'))}: {first['msg'][:1].lower()}{first['msg'][1:]}"
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:60]}…"
+    return f"{name} is {shortened(first.get('input'))}: {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 
 # --- the page -------------------------------------------------------------------------------------------------

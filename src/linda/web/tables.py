@@ -12,10 +12,10 @@ from typing import Any
 
 from linda import methods
 from linda.augmentation import Augmenter
-from linda.augmentation.file_pipeline import augment_file, draw_table_plan
 from linda.augmentation.gates import Gates
 from linda.augmentation.summary import RunSummary
 from linda.errors import LindaError
+from linda.file_runs.file_pipeline import augment_file, draw_table_plan
 from linda.files.tables import column_values, find_format, read_table
 from linda.web.interpolation import SharedInterpolator
 from linda.web.origins import word_origins
@@ -209,7 +209,7 @@ def preview_table(
         )
     new = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     output.unlink()
-    columns = [augmenter.text] if augmenter.pair is None else [augmenter.text, augmenter.pair]
+    columns = augmenter.text_columns
     numbers = {row[key] for row in new for key in ("parent_a", "parent_b")}
     parents = _rows_of(table, numbers, columns, augmenter.label)
     return {
@@ -271,24 +271,3 @@ def _named(path: Path, name: str) -> Iterator[None]:
         yield
     except LindaError as error:
         raise LindaError(str(error).replace(str(path), name)) from error
-
-
-def augment_rows(
-    data: dict[str, list[Any]], settings: dict[str, Any], loaded: LoadedMethods, progress: Progress
-) -> list[dict[str, Any]]:
-    """Run `linda.augment` on parallel lists.
-
-    Args:
-        data: columns by name.
-        settings: fields of `Augmenter`, as in `make_augmenter`.
-        loaded: the methods that the server loaded.
-        progress: can stop the work.
-
-    Returns:
-        A list of rows, originals first.
-
-    Example:
-        augment_rows({"text": texts, "label": labels}, AugmentSettings().values(), loaded, Progress())
-    """
-    rows: list[dict[str, Any]] = make_augmenter(settings, loaded, progress).augment(data)
-    return rows

@@ -11,8 +11,8 @@ not depend on the number of rows after it.
 
 import csv
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,21 +52,26 @@ class Plan:
     alpha: np.ndarray  # float64
     seed: np.ndarray  # int64, below 2³²
 
+    @property
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """Row, partner, alpha and seed."""
+        return self.row, self.partner, self.alpha, self.seed
+
     def __len__(self) -> int:
         return len(self.row)
 
     def __getitem__(self, part: "slice | list[int]") -> "Plan":
-        return Plan(self.row[part], self.partner[part], self.alpha[part], self.seed[part])
+        return Plan(*(column[part] for column in self.columns))
 
     def __iter__(self) -> Iterator[PlanRow]:
-        for values in zip(self.row, self.partner, self.alpha, self.seed, strict=True):
+        for values in zip(*self.columns, strict=True):
             row, partner, alpha, seed = (value.item() for value in values)
             yield PlanRow(row, partner, alpha, seed)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Plan):
             return NotImplemented
-        return all(np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return all(map(np.array_equal, self.columns, other.columns))
 
     __hash__ = None  # type: ignore[assignment]  # mutable arrays, compared by value
 
@@ -109,6 +114,15 @@ class Plan:
             raise LindaError(
                 f"the plan {shortened(rows)} is not a list of (row, partner, alpha, seed) ({reason(error)})"
             ) from error
+
+    @classmethod
+    def joined(cls, plans: "Iterable[Plan]") -> "Plan":
+        """Several plans, one after the other."""
+        return cls(*(np.concatenate(columns) for columns in zip(*(plan.columns for plan in plans), strict=True)))
+
+    def shifted(self, rows: int) -> "Plan":
+        """The plan with this number added to the numbers of all rows."""
+        return Plan(self.row + rows, self.partner + rows, self.alpha, self.seed)
 
     def check_fits(self, codes: np.ndarray, unlabelled: int = 0) -> None:
         """Raise a `LindaError` unless every row and partner is a row of the data that is not skipped.
@@ -206,7 +220,7 @@ def make_plan(
         ratio: Distribution of α, see `Ratio.parse`.
         seed: Seed of all draws.
         first: Offset in the random stream. If a plan is made in parts, each part needs its own range.
-        neighbours: Possible partners of each row (n, k), from `linda.augmentation.neighbours.nearest_rows`.
+        neighbours: Possible partners of each row (n, k), from `linda.augmentation.planning.neighbours.nearest_rows`.
         unlabelled: Number of unlabelled rows at the end (code −1). If there are any, they are the partners.
 
     Returns:
@@ -221,7 +235,7 @@ def make_plan(
         if value is not None:
             checked_integer(value, name, 1, MOST_ROWS)
     if partners == "nearest" and neighbours is None and not unlabelled:
-        raise LindaError("partners 'nearest' need `neighbours`, see linda.augmentation.neighbours.nearest_rows")
+        raise LindaError("partners 'nearest' need `neighbours`: use `find_neighbours`")
     check_seed(seed)
     distribution = Ratio.parse(ratio)
     classes = Classes.of(codes)

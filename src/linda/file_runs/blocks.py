@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from linda.augmentation.balance import BalancedPlanner
 from linda.augmentation.examples import Examples
 from linda.augmentation.labels import LabelName
-from linda.augmentation.plan import NoPartnerError, Plan, make_plan
-from linda.augmentation.planning import find_planner, plan_notes, planned_rows, to_make
+from linda.augmentation.planning.balance import BalancedPlanner
+from linda.augmentation.planning.plan import NoPartnerError, Plan, make_plan
+from linda.augmentation.planning.run_plan import find_planner, plan_notes, planned_rows, to_make
 from linda.augmentation.settings import AugmentationSettings
 from linda.errors import LindaError
 
@@ -138,7 +138,7 @@ def block_settings(settings: AugmentationSettings, block: Block, table: BlockedT
     return replace(settings, seed=seed, total=total) if total else None
 
 
-def rows_to_make(settings: AugmentationSettings, block: Block, table: BlockedTable) -> np.ndarray:
+def rows_for_block(settings: AugmentationSettings, block: Block, table: BlockedTable) -> np.ndarray:
     """New rows of each class (C,) that a block makes to balance the classes of the table.
 
     What a class needs is divided among the blocks in proportion to their rows of this class.
@@ -182,7 +182,7 @@ def plan_block(
     part = None if given is None else given_block_plan(given, block, table)
     if own is None or (part is not None and not len(part) and len(table.blocks) > 1):
         return Plan.of([]), None
-    missing = None if settings.balance is None else rows_to_make(settings, block, table)
+    missing = None if settings.balance is None else rows_for_block(settings, block, table)
     try:
         return planned_rows(examples, own, part, neighbours, missing)
     except NoPartnerError:
@@ -197,7 +197,7 @@ def given_block_plan(plan: Plan, block: Block, table: BlockedTable) -> Plan:
         return plan
     stop = block.first_row + block.rows
     part = plan[np.flatnonzero((plan.row >= block.first_row) & (plan.row < stop)).tolist()]
-    return Plan(part.row - block.first_row, part.partner - block.first_row, part.alpha, part.seed)
+    return part.shifted(-block.first_row)
 
 
 def check_given_plan(plan: Plan, table: BlockedTable) -> None:
@@ -227,7 +227,7 @@ def check_settings(table: BlockedTable, settings: AugmentationSettings) -> None:
     if settings.balance is None or settings.partners == "nearest" or not settings.mixes:
         return
     for block in table.blocks:
-        needed = rows_to_make(settings, block, table)
+        needed = rows_for_block(settings, block, table)
         codes = np.repeat(np.arange(len(needed)), [*block.counts.values()])
         try:
             find_planner(codes, needed, settings).check_limits(block.counts)

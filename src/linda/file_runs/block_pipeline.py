@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from linda.augmentation import blocks
-from linda.augmentation.balance import BalancedPlanner
-from linda.augmentation.blocks import Block
 from linda.augmentation.examples import Examples
-from linda.augmentation.journal import Journal
-from linda.augmentation.parts import Manifest, RunFolder
 from linda.augmentation.pipeline import Augmenter, augment_rows, check_rows, find_teacher
-from linda.augmentation.plan import Plan
-from linda.augmentation.planning import find_neighbours
+from linda.augmentation.planning.balance import BalancedPlanner
+from linda.augmentation.planning.plan import Plan
+from linda.augmentation.planning.run_plan import find_neighbours
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import Tally
 from linda.augmentation.tables import joined_batches
 from linda.augmentation.texts import WriteAll
+from linda.file_runs import blocks
+from linda.file_runs.blocks import Block
+from linda.file_runs.journal import Journal
+from linda.file_runs.parts import Manifest, PartsFolder
 from linda.files.spool import Spool
 from linda.files.textio import atomic_path
 
@@ -47,7 +47,7 @@ class PartWriter:
 
     def __init__(
         self,
-        folder: RunFolder,
+        folder: PartsFolder,
         manifest: Manifest,
         augmenter: Augmenter,
         plan: Plan | None = None,
@@ -112,7 +112,7 @@ class PartWriter:
 
 
 def write_parts_here(
-    folder: RunFolder, manifest: Manifest, augmenter: Augmenter, plan: Plan | None, numbers: Sequence[int]
+    folder: PartsFolder, manifest: Manifest, augmenter: Augmenter, plan: Plan | None, numbers: Sequence[int]
 ) -> None:
     """The executor of this machine: one block after the other, with `augmenter.workers` processes."""
     with PartWriter(folder, manifest, augmenter, plan) as write_part:

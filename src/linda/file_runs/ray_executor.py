@@ -15,13 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from linda import __version__
-from linda.augmentation.block_pipeline import PartWriter
-from linda.augmentation.parts import Manifest, RunFolder
 from linda.augmentation.pipeline import Augmenter
-from linda.augmentation.plan import Plan
-from linda.augmentation.ray_pool import RayPool
+from linda.augmentation.planning.plan import Plan
 from linda.errors import LindaError
+from linda.file_runs.block_pipeline import PartWriter
+from linda.file_runs.parts import Manifest, PartsFolder
+from linda.file_runs.ray_pool import RayPool, check_version, full_name
 from linda.methods.protection import is_file
 
 
@@ -52,16 +51,12 @@ class BlockActor:
 
     @cached_property
     def _write_part(self) -> PartWriter:
-        folder = RunFolder(self._name)
+        folder = PartsFolder(self._name)
         manifest = folder.manifest()
-        host = socket.gethostname()
         if manifest is None:
+            host = socket.gethostname()
             raise LindaError(f"the worker on {host} finds no run in {folder}; give a folder that all machines share")
-        if manifest.run["linda"] != __version__:
-            raise LindaError(
-                f"the worker on {host} has linda {__version__}, this run {manifest.run['linda']}; "
-                "install the same version on all machines"
-            )
+        check_version(manifest.run["linda"])
         return PartWriter(folder, manifest, self._augmenter, self._plan, keep_journals=False)
 
 
@@ -83,7 +78,7 @@ class RayExecutor:
         return cls(RayPool.connect(address, workers, gpus_per_worker))
 
     def __call__(
-        self, folder: RunFolder, manifest: Manifest, augmenter: Augmenter, plan: Plan | None, numbers: Sequence[int]
+        self, folder: PartsFolder, manifest: Manifest, augmenter: Augmenter, plan: Plan | None, numbers: Sequence[int]
     ) -> None:
         from tqdm import tqdm
 
@@ -97,17 +92,10 @@ class RayExecutor:
 
 def _for_other_machines(augmenter: Augmenter) -> Augmenter:
     """Folders and files by their full names, and the engine by its name, so that they are the same everywhere."""
-    places = {name: _full_name(getattr(augmenter, name)) for name in ("model", "teacher", "encoder")}
-    for name in ("unlabelled", "trigrams"):
-        if isinstance(getattr(augmenter, name), str | Path):
-            places[name] = str(Path(getattr(augmenter, name)).resolve())
+    names = ("model", "teacher", "encoder", "unlabelled", "trigrams")
+    places = {name: full_name(getattr(augmenter, name)) for name in names}
     given = [augmenter.protect] if isinstance(augmenter.protect, str) else augmenter.protect
     places["protect"] = [str(Path(text).resolve()) if is_file(text) else text for text in given]
-    translate = augmenter.translate and tuple(map(_full_name, augmenter.translate))
+    translate = augmenter.translate and tuple(map(full_name, augmenter.translate))
     engine = augmenter.engine if augmenter.engine_name is None else augmenter.engine_name
     return replace(augmenter, **places, translate=translate, engine=engine)
-
-
-def _full_name(model: Any) -> Any:
-    is_folder = isinstance(model, str | Path) and Path(model).is_dir()
-    return str(Path(model).resolve()) if is_folder else model

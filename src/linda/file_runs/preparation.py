@@ -12,18 +12,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from linda import __version__
-from linda.augmentation import blocks
-from linda.augmentation.blocks import BlockedTable
 from linda.augmentation.examples import Examples
 from linda.augmentation.labels import LabelName
 from linda.augmentation.multi_labels import MultiLabels
-from linda.augmentation.parts import Manifest, RunFolder
 from linda.augmentation.pipeline import Augmenter, check_rows, find_teacher
-from linda.augmentation.plan import Plan
+from linda.augmentation.planning.plan import Plan
 from linda.augmentation.settings import EXECUTION, AugmentationSettings
 from linda.augmentation.tables import joined_schema
 from linda.errors import LindaError
+from linda.file_runs import blocks
+from linda.file_runs.blocks import BlockedTable
+from linda.file_runs.parts import Manifest, PartsFolder
 from linda.files.inputs import InputFile, read_files
+from linda.files.paths import file_digest
 from linda.files.shuffle import shuffled
 from linda.files.spool import Spool, write_spool
 from linda.files.tables import check_writable
@@ -56,13 +57,13 @@ def run_values(
     values = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name not in EXECUTION}
     values |= {name: _model_state(values[name]) for name in ("model", "teacher", "encoder")}
     if isinstance(settings.unlabelled, str | Path):
-        values |= {"unlabelled": _file_digest(Path(settings.unlabelled))}
+        values |= {"unlabelled": file_digest(settings.unlabelled)}
     if settings.trigrams is not None:
-        values |= {"trigrams": _file_digest(Path(settings.trigrams))}
+        values |= {"trigrams": file_digest(settings.trigrams)}
     values |= {"protect": [*settings.protected.words, *settings.protected.patterns]}
     values |= {"translate": [_model_state(model) for model in settings.translate or ()]}
     values |= {"method": settings.method_name, "gates": asdict(settings.gates), "engine": settings.engine_name}
-    columns = [] if plan is None else [plan.row, plan.partner, plan.alpha, plan.seed]
+    columns = () if plan is None else plan.columns
     is_known = known is not None and known.input_state == _input_state(files)
     return {
         "linda": __version__,
@@ -76,7 +77,7 @@ def run_values(
 
 
 def prepare(
-    folder: RunFolder,
+    folder: PartsFolder,
     settings: AugmentationSettings,
     files: Sequence[InputFile],
     name: str,
@@ -97,7 +98,7 @@ def prepare(
         The manifest. It is written last: without it, the rest is ignored.
 
     Example:
-        prepare(RunFolder("out"), settings, files, "train.csv", run, "parquet")
+        prepare(PartsFolder("out"), settings, files, "train.csv", run, "parquet")
     """
     first_row, sizes, examples = 0, [], None
     labels = _TableLabels()
@@ -113,7 +114,7 @@ def prepare(
             write_spool(path, first.schema, chain([first], batches))
             spool = Spool(path)
             row_numbers = numbers.tolist() if run["shuffle"] else range(first_row, first_row + len(spool))
-            examples = checked_rows(spool, settings, name, row_numbers)
+            examples = _checked_rows(spool, settings, name, row_numbers)
             labels.add(examples, name, row_numbers[0])
             sizes.append((len(spool), examples.skipped, examples.labels.counts(), _sets(examples)))
             done = 0
@@ -140,7 +141,7 @@ def _without_numbers(batches: Iterable[pa.RecordBatch]) -> tuple[Iterator[pa.Rec
     return (batch.select(range(batch.num_columns - 1)) for batch in block), numbers
 
 
-def checked_rows(table: Spool, settings: AugmentationSettings, name: str, row_numbers: Sequence[int]) -> Examples:
+def _checked_rows(table: Spool, settings: AugmentationSettings, name: str, row_numbers: Sequence[int]) -> Examples:
     """The rows, checked. Errors name the file."""
     try:
         return check_rows(table, settings, row_numbers=row_numbers)
@@ -149,7 +150,7 @@ def checked_rows(table: Spool, settings: AugmentationSettings, name: str, row_nu
         raise LindaError(f"{name}: {error}{counted}") from error
 
 
-def with_teacher(augmenter: Augmenter, folder: RunFolder, manifest: Manifest) -> Augmenter:
+def with_teacher(augmenter: Augmenter, folder: PartsFolder, manifest: Manifest) -> Augmenter:
     """The settings with a teacher, if one is needed. It is fine-tuned on the first block and kept in the folder."""
     if augmenter.labels != "predicted" or augmenter.teacher is not None:
         return augmenter
@@ -205,13 +206,6 @@ def _sets(examples: Examples) -> list[tuple[int, int]]:
     return [(int((rows == 1).sum()), int((rows > 1).sum()))]
 
 
-def _file_digest(path: Path) -> str:
-    if not path.is_file():
-        raise LindaError(f"there is no file {path}")
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _input_state(files: Sequence[InputFile]) -> list[Any]:
     return [[file.place, *file.state()] for file in files]
 
@@ -226,7 +220,5 @@ def _model_state(model: Any) -> Any:
         return str(model)
     digest = hashlib.sha256()
     for file in sorted(file for file in Path(model).iterdir() if file.is_file()):
-        digest.update(file.name.encode() + b"\0")
-        with file.open("rb") as content:
-            digest.update(hashlib.file_digest(content, "sha256").digest())
+        digest.update(file.name.encode() + b"\0" + bytes.fromhex(file_digest(file)))
     return digest.hexdigest()

@@ -13,9 +13,7 @@ import numpy as np
 from linda.augmentation.examples import Examples, Table
 from linda.errors import LindaError, checked_text
 from linda.files.tables import find_format, read_table
-from linda.files.textio import open_text
-
-_LINES = (".txt", ".txt.gz", ".txt.xz")
+from linda.files.textio import LINE_FILES, open_text
 
 
 def read_unlabelled(given: str | Path | Sequence[str], text: str, label: str) -> list[str]:
@@ -43,7 +41,7 @@ def read_unlabelled(given: str | Path | Sequence[str], text: str, label: str) ->
 
 
 def _read_file(path: str | Path, text: str, label: str) -> list[Any]:
-    if str(path).endswith(_LINES):
+    if str(path).endswith(LINE_FILES):
         with open_text(path) as lines:
             return [line.strip() for line in lines]
     schema, batches = read_table(Path(path), find_format(path), [text])

@@ -30,10 +30,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from linda.augmentation.blocks import Block, BlockedTable
-from linda.augmentation.journal import Journal
 from linda.augmentation.summary import Tally
 from linda.errors import LindaError, os_reason, reason
+from linda.file_runs.blocks import Block, BlockedTable
+from linda.file_runs.journal import Journal
 from linda.files.locks import FileLock
 from linda.files.storage import Storage
 from linda.files.textio import PART_PATTERN
@@ -70,7 +70,7 @@ class Manifest:
         return cls(values["run"], BlockedTable.from_json(values), schema, values["input_state"])
 
 
-class RunFolder:
+class PartsFolder:
     """The folder of one run. `is_output`: the user requested this folder of parts; else it is removed at the end."""
 
     def __init__(self, folder: str | Path, *, is_output: bool = False) -> None:

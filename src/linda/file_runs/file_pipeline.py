@@ -17,18 +17,18 @@ from types import NoneType
 
 import numpy as np
 
-from linda.augmentation import blocks
-from linda.augmentation.block_pipeline import write_parts_here
-from linda.augmentation.blocks import BLOCK_ROWS
 from linda.augmentation.examples import table_notes
-from linda.augmentation.parts import Manifest, RunFolder
 from linda.augmentation.pipeline import Augmenter, check_rows
-from linda.augmentation.plan import Plan
-from linda.augmentation.planning import check_no_balance, to_make
-from linda.augmentation.preparation import prepare, run_values, with_teacher
+from linda.augmentation.planning.plan import Plan
+from linda.augmentation.planning.run_plan import check_no_balance, to_make
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import RunSummary, Tally
 from linda.errors import MOST_SEED, LindaError, checked_integer, checked_kind, shortened
+from linda.file_runs import blocks
+from linda.file_runs.block_pipeline import write_parts_here
+from linda.file_runs.blocks import BLOCK_ROWS
+from linda.file_runs.parts import Manifest, PartsFolder
+from linda.file_runs.preparation import prepare, run_values, with_teacher
 from linda.files.inputs import InputFile, input_files
 from linda.files.jsonfile import read_json_object
 from linda.files.paths import checked_output_path
@@ -38,7 +38,7 @@ from linda.files.tables import find_format, open_table
 from linda.files.textio import atomic_writer, check_other_file, checked_target, display_name
 
 # Writes the parts of these blocks. Everything is in the folder: an executor only decides where the work is done.
-Executor = Callable[[RunFolder, Manifest, Augmenter, Plan | None, Sequence[int]], None]
+Executor = Callable[[PartsFolder, Manifest, Augmenter, Plan | None, Sequence[int]], None]
 
 
 def augment_file(
@@ -122,12 +122,12 @@ def _summary(
     wanted = None
     if settings.balance is not None:
         none = np.zeros(len(table.classes), dtype=np.int64)
-        wanted = sum((blocks.rows_to_make(settings, block, table) for block in chosen), none)
+        wanted = sum((blocks.rows_for_block(settings, block, table) for block in chosen), none)
     return RunSummary(rows, skipped, counts, tally, seconds, settings, wanted)
 
 
 def write_output(
-    output: str | Path, file_format: str, folder: RunFolder, manifest: Manifest, settings: AugmentationSettings
+    output: str | Path, file_format: str, folder: PartsFolder, manifest: Manifest, settings: AugmentationSettings
 ) -> None:
     """Join the parts to one file. The class names are in the metadata of Parquet, otherwise in `OUT.labels.json`."""
     if str(output) != "-" and file_format != "parquet":
@@ -160,7 +160,7 @@ def draw_table_plan(
         print(draw_table_plan(AugmentationSettings(seed=7), "train.csv"))
     """
     with tempfile.TemporaryDirectory() as name, input_files(source, source_format) as files:
-        folder = RunFolder(name)
+        folder = PartsFolder(name)
         run = run_values(settings, files, None, block_rows)
         table = prepare(folder, settings, files, display_name(source), run, "parquet").table
         blocks.check_settings(table, settings)
@@ -169,12 +169,8 @@ def draw_table_plan(
             with folder.storage.reading(folder.block_input(block.number)) as path:
                 examples = check_rows(Spool(path), settings, table.classes)
                 plan, _ = blocks.plan_block(examples, settings, block, table)
-            plans.append(
-                Plan(plan.row + block.first_row, plan.partner + block.first_row, plan.alpha, plan.seed),
-            )
-    return Plan(
-        *(np.concatenate([getattr(plan, name) for plan in plans]) for name in ("row", "partner", "alpha", "seed"))
-    )
+            plans.append(plan.shifted(block.first_row))
+    return Plan.joined(plans)
 
 
 # --- the request ----------------------------------------------------------------------------------------------
@@ -240,7 +236,7 @@ class _Request:
             raise LindaError(f"the block range is {first}:{stop}, but the table has {count} blocks, 0:{count}")
         return list(range(first, min(stop, count)))
 
-    def missing(self, folder: RunFolder, manifest: Manifest) -> list[int]:
+    def missing(self, folder: PartsFolder, manifest: Manifest) -> list[int]:
         """Numbers of the blocks to compute."""
         return [] if self.join else sorted(set(folder.missing(manifest)) & set(self.chosen(manifest)))
 
@@ -267,17 +263,17 @@ def _labels_file(output: str | Path) -> Path:
 
 
 @contextmanager
-def _run_folder(request: _Request) -> Iterator[RunFolder]:
+def _run_folder(request: _Request) -> Iterator[PartsFolder]:
     """The folder of the parts: the output itself, or one next to it, which is deleted after a complete run."""
     if str(request.output) == "-":
         with tempfile.TemporaryDirectory() as name:
-            yield RunFolder(name)
+            yield PartsFolder(name)
         return
     if request.is_folder:
-        folder = RunFolder(str(request.output).rstrip("/"), is_output=True)
+        folder = PartsFolder(str(request.output).rstrip("/"), is_output=True)
     else:
         path = Path(request.output).resolve()
-        folder = RunFolder(path.with_name(f".{path.name}.linda-journal"))  # a name that no user's file has
+        folder = PartsFolder(path.with_name(f".{path.name}.linda-journal"))  # a name that no user's file has
     is_shared = request.block_range is not None
     if not is_shared:
         folder.take()
@@ -298,7 +294,7 @@ def _run_folder(request: _Request) -> Iterator[RunFolder]:
 
 
 def _prepared(
-    folder: RunFolder, augmenter: Augmenter, files: Sequence[InputFile], request: _Request, output_format: str
+    folder: PartsFolder, augmenter: Augmenter, files: Sequence[InputFile], request: _Request, output_format: str
 ) -> tuple[Manifest, Augmenter]:
     """The manifest, and the settings with the teacher if there is one. The first of several processes prepares both."""
     is_shared = request.block_range is not None
@@ -322,7 +318,7 @@ def _prepared(
     return manifest, augmenter
 
 
-def _is_ready(folder: RunFolder, manifest: Manifest | None, augmenter: Augmenter, request: _Request) -> bool:
+def _is_ready(folder: PartsFolder, manifest: Manifest | None, augmenter: Augmenter, request: _Request) -> bool:
     """Whether all that the missing parts need is in the folder."""
     if manifest is None:
         return False
@@ -342,7 +338,9 @@ def _notes(manifest: Manifest, settings: AugmentationSettings, *, plan_is_given:
         yield from blocks.notes(table, settings)
 
 
-def _check_disk_space(folder: RunFolder, manifest: Manifest, settings: AugmentationSettings, plan: Plan | None) -> None:
+def _check_disk_space(
+    folder: PartsFolder, manifest: Manifest, settings: AugmentationSettings, plan: Plan | None
+) -> None:
     if folder.storage.local is None:
         return
     table = manifest.table

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from linda.augmentation.balance import BalancedPlanner, rows_to_make
 from linda.augmentation.examples import Examples
 from linda.augmentation.labels import LabelName, shown
-from linda.augmentation.plan import Plan, make_plan
+from linda.augmentation.planning.balance import BalancedPlanner, rows_to_make
+from linda.augmentation.planning.plan import Plan, make_plan
 from linda.augmentation.settings import AugmentationSettings
 from linda.errors import LindaError, checked_kind
 
@@ -174,6 +174,6 @@ def find_neighbours(examples: Examples, settings: AugmentationSettings) -> np.nd
     """The nearest rows of each row; None if the plan does not need them."""
     if settings.partners != "nearest" or not settings.mixes:
         return None
-    from linda.augmentation.neighbours import nearest_rows
+    from linda.augmentation.planning.neighbours import nearest_rows
 
     return nearest_rows(examples, settings.encoder, progress=settings.progress)

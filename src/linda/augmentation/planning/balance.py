@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linda.augmentation.labels import LabelName, shown
-from linda.augmentation.plan import (
+from linda.augmentation.planning.plan import (
     MOST_ROWS,
     RATIO_DECIMALS,
     Classes,
@@ -199,7 +199,7 @@ class BalancedPlanner:
         more = self._allowed(self.to_make - made, planned)
         classes = Classes.of(self.codes)
         parts = [self._part(classes, code, planned[code], more[code]) for code in np.flatnonzero(more).tolist()]
-        return Plan(*(np.concatenate(columns) for columns in zip(_columns(plan), *map(_columns, parts), strict=True)))
+        return Plan.joined([plan, *parts])
 
     def _allowed(self, missing: np.ndarray, planned: np.ndarray) -> np.ndarray:
         return np.clip(missing, 0, np.maximum(self.limits() - planned, 0)).astype(np.int64)
@@ -252,17 +252,13 @@ class BalancedPlanner:
         return classes.partners(row, self.partners, (turn + 0.5) / count, v)
 
 
-def _columns(plan: Plan) -> tuple[np.ndarray, ...]:
-    return plan.row, plan.partner, plan.alpha, plan.seed
-
-
 def _partner_count(
     partners: str | None, size: np.ndarray, rows: int | float, neighbours: np.ndarray | None
 ) -> np.ndarray:
     """Possible partners of a row in classes of these sizes, for all kinds except same."""
     if partners == "nearest":
         if neighbours is None:
-            raise LindaError("partners 'nearest' need `neighbours`, see linda.augmentation.neighbours.nearest_rows")
+            raise LindaError("partners 'nearest' need `neighbours`: use `find_neighbours`")
         return np.full_like(size, neighbours.shape[1])
     if partners == "different":
         return rows - size

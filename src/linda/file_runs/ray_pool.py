@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from linda import __version__
 from linda.errors import LindaError
 
 # How often a piece of work, or an actor that does not start, is tried again.
@@ -30,6 +31,20 @@ class Worker(Protocol):
 
     def compute(self, item: Any) -> Any:
         """Do one piece of work."""
+
+
+def check_version(version: str) -> None:
+    """Raise a `LindaError` unless this machine has the version of linda that started the run."""
+    if version != __version__:
+        raise LindaError(
+            f"the worker on {socket.gethostname()} has linda {__version__}, this run {version}; "
+            "install the same version on all machines"
+        )
+
+
+def full_name(place: Any) -> Any:
+    """A file or folder by its full name, so that all machines find it. Other names, and objects, stay as they are."""
+    return str(Path(place).resolve()) if isinstance(place, str | Path) and Path(place).exists() else place
 
 
 @dataclass(frozen=True)
