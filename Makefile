@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PROFILE ?= laptop
 WORKERS ?= 2
-# Files are started in the order of tests/conftest.py.
-PARALLEL := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Each worker starts with half of the tests, in the order of tests/conftest.py, and takes over tests when it is done.
+PARALLEL := --numprocesses $(WORKERS) --dist worksteal
 SIZE ?= small
 
 .PHONY: demo test lint docs figures examples embedded-model reproduce studies clean
@@ -17,7 +17,7 @@ demo: $(STAMP)  ## install, and write the path between two sentences with the em
 test: $(STAMP)  ## install, then check style, types and behaviour
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@# Two files of tests at a time, on one thread each, and the type checker beside them.
+	@# Two tests at a time, on one thread each, and the type checker beside them.
 	$(BIN)/mypy & types=$$!; OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PARALLEL) $(TESTS) && wait $$types
 
 lint: $(STAMP)

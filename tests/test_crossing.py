@@ -424,6 +424,6 @@ def test_a_server_writes_the_same_texts(linda: Interpolator) -> None:
         batcher.close()
 
 
-def test_texts_are_read_in_half_precision_too(folder: Path) -> None:
-    half = Interpolator.from_pretrained(folder, device="cpu", precision="bf16")
+def test_texts_are_read_in_half_precision_too(tiny_attention_folder: Path) -> None:
+    half = Interpolator.from_pretrained(tiny_attention_folder, device="cpu", precision="bf16")
     assert half.mix(*PAIRS[0], 0.5) not in PAIRS[0]

@@ -246,7 +246,7 @@ def test_bad_input_is_named(copier: Interpolator, a, b, alpha, message: str) -> 
         ({"beam": 3}, "no decoding setting 'beam'; choose from beams"),
         ({"beams": 0}, "beams=0"),
         ({"seed": -1}, "seed is -1"),
-        ({"batch_tokens": 0}, "batch_tokens=0"),
+        ({"batch_tokens": 0}, "batch_tokens is 0"),
     ],
 )
 def test_bad_settings_are_named(copier: Interpolator, settings: dict, message: str) -> None:

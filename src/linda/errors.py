@@ -51,11 +51,12 @@ def checked_ratio(value: Any, name: str = "alpha") -> float:
 
 def checked_integer(value: Any, name: str, least: int, most: int) -> int:
     """Check that a value is a whole number from `least` to `most`. `name` is its name in messages."""
+    limits = f"from {least} to {'2^64 - 1' if most == MOST_SEED else f'{most:,}'}"
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise LindaError(f"{name} is {shortened(value)}; it must be a whole number from {least} to {most:,}")
+        raise LindaError(f"{name} is {shortened(value)}; it must be a whole number {limits}")
     number = int(value)
     if not least <= number <= most:
-        raise LindaError(f"{name} is {shortened(number)}; it must be a whole number from {least} to {most:,}")
+        raise LindaError(f"{name} is {shortened(number)}; it must be a whole number {limits}")
     return number
 
 

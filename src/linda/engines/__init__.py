@@ -11,6 +11,7 @@ torch_engine  the engine that runs everywhere; `paths` shares the keys and value
 gpu           half precision, and the batch size that fits in memory
 int8_engine   the engine for CPUs
 bart_family   its network; `attention`, and `linear` layers over `quantized` weights
+layout        where the tokens of a batch stand in a padded tensor
 int8_paths    its beams, as a tree
 short_list    its output layer, over a part of the vocabulary
 """

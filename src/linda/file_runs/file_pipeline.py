@@ -23,7 +23,7 @@ from linda.augmentation.planning.plan import Plan
 from linda.augmentation.planning.run_plan import check_no_balance, to_make
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import RunSummary, Tally
-from linda.errors import MOST_SEED, LindaError, checked_integer, checked_kind, shortened
+from linda.errors import LindaError, checked_integer, checked_kind, shortened
 from linda.file_runs import blocks
 from linda.file_runs.block_pipeline import write_parts_here
 from linda.file_runs.blocks import BLOCK_ROWS
@@ -36,6 +36,8 @@ from linda.files.spool import Spool
 from linda.files.storage import is_url
 from linda.files.tables import find_format, open_table
 from linda.files.textio import atomic_writer, check_other_file, checked_target, display_name
+
+_MOST_ROWS = 10**9  # in a block; also the largest number of a block
 
 # Writes the parts of these blocks. Everything is in the folder: an executor only decides where the work is done.
 Executor = Callable[[PartsFolder, Manifest, Augmenter, Plan | None, Sequence[int]], None]
@@ -199,13 +201,13 @@ class _Request:
         for name in ("source", "output"):
             checked_kind(getattr(self, name), name, (str, Path), "the name of a file or folder")
         checked_kind(self.plan, "plan", (Plan, NoneType), "a linda.Plan, such as Plan.read(FILE)")
-        checked_integer(self.block_rows, "block_rows", 1, MOST_SEED)
+        checked_integer(self.block_rows, "block_rows", 1, _MOST_ROWS)
         if self.block_range is not None:
             checked_kind(self.block_range, "block_range", (tuple, list), "two block numbers, as (0, 40)")
             if len(self.block_range) != 2:
                 raise LindaError(f"block_range is {shortened(self.block_range)}; give two block numbers, as (0, 40)")
             for number in self.block_range:
-                checked_integer(number, "block_range", 0, MOST_SEED)
+                checked_integer(number, "block_range", 0, _MOST_ROWS)
         if self.shuffle and self.plan is not None:
             raise LindaError(
                 "a plan names rows by their place in the input, which --shuffle changes; leave one of them out"
