@@ -3,6 +3,7 @@ import pytest
 
 from linda.errors import LindaError
 from linda.evaluation.metrics import METRICS, calibration_error, find_metric, score_probabilities
+from linda.evaluation.tuning import scaled
 
 # Two rows of each of three classes; the fourth row is wrong.
 PROBABILITIES = np.array(
@@ -67,6 +68,15 @@ def test_selection_by_certainty() -> None:
     assert first["error_auroc"] == later["error_auroc"] == pytest.approx(100 * 3.5 / 4)
     reverse = score_probabilities(probabilities, np.array([1, 0, 0, 0, 0]), ["a", "b"])
     assert (reverse["accuracy_at_80"], reverse["error_auroc"]) == (75, 0)
+
+
+def test_a_temperature_does_not_change_the_selection_with_two_classes() -> None:
+    random = np.random.default_rng(0)
+    probabilities, codes = random.dirichlet([1, 1], 100), random.integers(2, size=100)
+    plain, cooled = (score_probabilities(p, codes, ["a", "b"]) for p in (probabilities, scaled(probabilities, 2.5)))
+    assert plain["log_loss"] != cooled["log_loss"]
+    for name in ("accuracy_at_80", "error_auroc"):
+        assert plain[name] == cooled[name]
 
 
 @pytest.mark.parametrize("code", [0, 1])
