@@ -167,7 +167,21 @@ def _unlabelled() -> list[Part]:
     return parts
 
 
-STUDIES = ("imbalance", "calibration", "noise", "students", "teacher", "unlabelled")
+# --- shift of domain and selective prediction: the baseline is vanilla with temperature scaling --------------------
+
+
+def _shift() -> list[Part]:
+    methods = ",".join(["vanilla", "temperature", "label-smoothing", "linda-interpolated"])
+    shared = {"tasks": "movies", "methods": methods, "metric": "accuracy_at_80", "baseline": "temperature"}
+    sizes = {
+        "small": {"shots": "10", "seeds": "5"},
+        "medium": {"shots": "10", "seeds": "10"},
+        "full": {"shots": "10,50", "seeds": "10"},
+    }
+    return [Part("shift", size, {**options, **shared}) for size, options in sizes.items()]
+
+
+STUDIES = ("imbalance", "calibration", "noise", "students", "teacher", "unlabelled", "shift")
 
 
 def parts_of(study: str, size: str, teacher_encoder: str = _TEACHER_ENCODER) -> list[Part]:
@@ -191,6 +205,7 @@ def parts_of(study: str, size: str, teacher_encoder: str = _TEACHER_ENCODER) -> 
         "students": _students,
         "teacher": lambda: _teacher(teacher_encoder),
         "unlabelled": _unlabelled,
+        "shift": _shift,
     }
     return [part for part in made[study]() if part.size == size]
 

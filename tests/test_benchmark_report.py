@@ -405,6 +405,16 @@ def test_cells_of_an_earlier_version_have_accuracy_alone(tmp_path: Path) -> None
         write_report(tmp_path)
 
 
+def test_cells_without_the_newest_metrics_are_reported_beside_cells_with_them(tmp_path: Path) -> None:
+    old = [scored("vanilla", seed, accuracy=60.0) for seed in (0, 1)]
+    new = [scored("eda", seed, accuracy=60.0, error_auroc=70.0) for seed in (0, 1)]
+    write_cells(tmp_path, old + new)
+    report = write_report(tmp_path)
+    assert "| method | accuracy | error_auroc |" in report
+    assert "| vanilla | **60.0 ± 0.0** |  |" in report
+    assert "| eda | **60.0 ± 0.0** | **70.0 ± 0.0** |" in report
+
+
 def test_rare_classes_and_noise_are_columns_in_order() -> None:
     def with_protocol(name: str, **more: Any) -> dict[str, Any]:
         return cell("vanilla", 0, 60.0, protocol=name, shots=None, **more)

@@ -3,6 +3,7 @@ import pytest
 
 from linda.errors import LindaError
 from linda.evaluation.metrics import METRICS, calibration_error, find_metric, score_probabilities
+from linda.evaluation.tuning import scaled
 
 # Two rows of each of three classes; the fourth row is wrong.
 PROBABILITIES = np.array(
@@ -22,6 +23,8 @@ def test_every_metric_by_hand() -> None:
     assert found["average_precision"] == pytest.approx(100.0)
     assert found["log_loss"] == pytest.approx(-np.log([0.8, 0.6, 0.7, 0.4, 0.8, 0.6]).mean(), abs=1e-4)
     assert found["brier"] == pytest.approx(100 * np.mean([0.06, 0.26, 0.14, 0.62, 0.06, 0.24]) / 2, abs=1e-3)
+    assert found["accuracy_at_80"] == 100  # the wrong row is the least certain of six, and five are kept
+    assert found["error_auroc"] == 100
 
 
 def test_scores_agree_with_scikit_learn_on_random_predictions() -> None:
@@ -53,6 +56,36 @@ def test_calibration_error() -> None:
     assert calibration_error(np.array([[1.0, 0.0]]), np.array([1])) == 1
 
 
+def test_selection_by_certainty() -> None:
+    confidence = [0.9, 0.6, 0.8, 0.6, 0.7]
+    probabilities = np.array([[p, 1 - p] for p in confidence])
+    # Rows 1 and 3 are equally certain: the later one is rejected.
+    first, later = (
+        score_probabilities(probabilities, np.array(codes), ["a", "b"]) for codes in ([0, 1, 0, 0, 0], [0, 0, 0, 1, 0])
+    )
+    assert (first["accuracy"], first["accuracy_at_80"]) == (80, 75)
+    assert (later["accuracy"], later["accuracy_at_80"]) == (80, 100)
+    assert first["error_auroc"] == later["error_auroc"] == pytest.approx(100 * 3.5 / 4)
+    reverse = score_probabilities(probabilities, np.array([1, 0, 0, 0, 0]), ["a", "b"])
+    assert (reverse["accuracy_at_80"], reverse["error_auroc"]) == (75, 0)
+
+
+def test_a_temperature_does_not_change_the_selection_with_two_classes() -> None:
+    random = np.random.default_rng(0)
+    probabilities, codes = random.dirichlet([1, 1], 100), random.integers(2, size=100)
+    plain, cooled = (score_probabilities(p, codes, ["a", "b"]) for p in (probabilities, scaled(probabilities, 2.5)))
+    assert plain["log_loss"] != cooled["log_loss"]
+    for name in ("accuracy_at_80", "error_auroc"):
+        assert plain[name] == cooled[name]
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_error_auroc_is_missing_if_all_or_no_predictions_are_right(code: int) -> None:
+    found = score_probabilities(np.array([[0.9, 0.1], [0.6, 0.4]]), np.array([code, code]), ["a", "b"])
+    assert found["accuracy"] == found["accuracy_at_80"] == (0 if code else 100)
+    assert "error_auroc" not in found
+
+
 def test_a_certain_mistake_costs_much_but_not_infinitely() -> None:
     found = score_probabilities(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1, 1]), ["a", "b"])
     assert 5 < found["log_loss"] < 20
@@ -72,6 +105,6 @@ def test_metrics_by_name() -> None:
     assert find_metric("log_loss").lower_is_better
     assert find_metric("macro_f1_tuned").name == "macro_f1_tuned"
     assert find_metric("recall:ABBR").shown(12.345) == "12.3"
-    for name in ("f1", "auc_tuned", "recall", "brier:a"):
+    for name in ("f1", "auc_tuned", "recall", "brier:a", "accuracy_at_80_tuned"):
         with pytest.raises(LindaError, match=f"no metric '{name}'; choose from accuracy, macro_f1"):
             find_metric(name)

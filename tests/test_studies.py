@@ -60,6 +60,7 @@ def test_a_larger_size_computes_the_cells_of_a_smaller_one(study: str) -> None:
         ("noise", {"label-smoothing", "early-stopping", "eda+keep=0.5"}),
         ("teacher", {"vanilla", "pseudo-label+per_row=8", "eda+labels=predicted+per_row=8"}),
         ("unlabelled", {"pseudo-label+per_row=4"}),
+        ("shift", {"vanilla", "temperature", "label-smoothing"}),
     ],
 )
 def test_the_baselines_that_must_be_beaten(study: str, baselines: set[str]) -> None:

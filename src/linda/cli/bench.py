@@ -123,7 +123,8 @@ Examples:
     "--metric",
     default="accuracy",
     help="Metric that ranks the methods: accuracy, macro_f1, balanced_accuracy, auc, average_precision, log_loss, "
-    "brier, ece; with _tuned for a tuned threshold (macro_f1_tuned); of a rare class recall:CLASS, precision:CLASS.",
+    "brier, ece, accuracy_at_80, error_auroc; with _tuned for a tuned threshold (macro_f1_tuned); of a rare class "
+    "recall:CLASS, precision:CLASS.",
 )
 @click.option("--baseline", default="vanilla", help="Method that the others are compared with.")
 @click.option(

@@ -15,6 +15,7 @@ import numpy as np
 from linda.errors import LindaError
 
 _BINS = 15  # of the calibration error, of equal width
+_COVERAGE = 0.8  # of accuracy_at_80: the share of the rows that are not rejected
 _LEAST_COUNT = 1e-12  # a class that does not occur has no hits either
 _LEAST_PROBABILITY = 1e-7  # in the log loss, which a single 0 would make infinite
 
@@ -49,6 +50,8 @@ METRICS = {
         Metric("log_loss", lower_is_better=True, is_percentage=False),
         Metric("brier", lower_is_better=True),
         Metric("ece", lower_is_better=True),
+        Metric("accuracy_at_80"),
+        Metric("error_auroc"),
     )
 }
 DECISIONS = tuple(name for name, metric in METRICS.items() if metric.is_decision)
@@ -84,7 +87,7 @@ def score_probabilities(
 
     Returns:
         The value of each metric by its name. A metric that is undefined on these rows (the AUC of a test set with one
-        class) is missing.
+        class, `error_auroc` of predictions that are all right) is missing.
 
     Example:
         >>> score_probabilities(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 1]), ["a", "b"])["accuracy"]
@@ -107,6 +110,7 @@ def score_probabilities(
     )
     scores["brier"] = 100 * float(((normalized - truth) ** 2).sum(axis=1).mean() / 2)
     scores["ece"] = 100 * calibration_error(normalized, codes)
+    scores |= score_selection(normalized.max(axis=1), chosen == codes)
     for name in rare:
         code = list(classes).index(name)
         right, found = codes == code, chosen == code
@@ -136,6 +140,18 @@ def decision_scores(hits: np.ndarray, support: np.ndarray, predicted: np.ndarray
         "macro_f1": (2 * hits / np.maximum(support + predicted, _LEAST_COUNT))[..., present].mean(axis=-1),
         "balanced_accuracy": (hits / np.maximum(support, _LEAST_COUNT))[..., present].mean(axis=-1),
     }
+
+
+def score_selection(confidence: np.ndarray, right: np.ndarray) -> Scores:
+    """Compute how well the confidence (N,) tells predictions that are right (N,) from those that are wrong."""
+    from sklearn.metrics import roc_auc_score
+
+    most_certain_first = np.argsort(-confidence, kind="stable")  # equally certain rows: in their order
+    kept = most_certain_first[: round(_COVERAGE * len(right))]
+    scores = {"accuracy_at_80": 100 * float(right[kept].mean())}
+    if 0 < right.sum() < len(right):
+        scores["error_auroc"] = 100 * float(roc_auc_score(right, confidence))
+    return scores
 
 
 def calibration_error(probabilities: np.ndarray, codes: np.ndarray) -> float:
