@@ -115,8 +115,8 @@ def test_the_command_is_kept_without_places(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr("sys.argv", ["linda", *arguments, output])
     name = tmp_path.name
     assert _command_line() == f"linda bench --data {name} --methods {long} --train={name} --output there"
-    monkeypatch.setattr("sys.argv", ["linda", "bench", f"--output={output}"])
-    assert _command_line() == "linda bench --output=there"
+    monkeypatch.setattr("sys.argv", ["linda", "bench", f"--output={output}", "--cache", output])
+    assert _command_line() == "linda bench --output=there --cache there"
 
 
 def test_unseen_label_in_the_test_file(files: Path) -> None:

@@ -407,6 +407,7 @@ def _command_line() -> str:
 
 def _shortened(argument: str, before: str) -> str:
     option, sign, value = argument.rpartition("=") if argument.startswith("--") else ("", "", argument)
+    is_written = bool({before, option} & {"--output", "--cache"})  # may not exist yet
     # Not Path.exists: it fails on a list of methods that is longer than a file name may be.
-    is_path = ("\0" not in value and os.path.exists(value)) or "--output" in (before, option)  # noqa: PTH110
+    is_path = is_written or ("\0" not in value and os.path.exists(value))  # noqa: PTH110
     return option + sign + (Path(value).name or value) if is_path else argument
