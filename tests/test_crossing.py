@@ -117,16 +117,13 @@ class TestScores:
             assert crossover.score == pytest.approx(score_of(pair, crossover, alpha, expected), abs=1e-3)
 
     @pytest.mark.parametrize("alpha", [0.3, 0.5, 0.7])
-    def test_read_to_the_end_one_seam_is_scored_by_its_log_likelihood(
-        self, model: LindaModel, alpha: float, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("linda.interpolation.crossing._BEHIND", 1000)
+    def test_read_to_the_end_one_seam_is_scored_by_its_log_likelihood(self, model: LindaModel, alpha: float) -> None:
         for a, b in PAIRS:
             pair, mixture = crossed(model, a, b, alpha), no_texts(model)
             reading, search = searched(model, pair, mixture)
             shortlist = [crossover for crossover in search.best(alpha, 400) if len(crossover.runs) == 2]
             assert len(shortlist) > 3
-            [found] = _read_on(reading, [pair], [shortlist])
+            [found] = _read_on(reading, [pair], [shortlist], behind=1000)
             assert {crossover.runs for crossover in found} == {crossover.runs for crossover in shortlist}
             assert [c.score for c in found] == sorted((c.score for c in found), reverse=True)
             for crossover in found:
@@ -215,11 +212,16 @@ class TestSampling:
         mixture = no_texts(model, len(crossings))
         return list(cross(TorchEngine(model.seq2seq), mixture, crossings, Decoding(sample=True, **settings)))
 
-    def best(self, model: LindaModel, count: int) -> list[str]:
-        """By their scores before the tokens behind the seams are scored."""
+    def ranked(self, model: LindaModel) -> list[Crossover]:
+        """The crossovers to sample from, by their scores with the tokens behind their seams."""
         pair = crossed(model, *PAIRS[0])
-        _, search = searched(model, pair, no_texts(model))
-        return [crossover.text(*pair.texts) for crossover in search.best(0.5, count)]
+        reading, search = searched(model, pair, no_texts(model))
+        [found] = _read_on(reading, [pair], [search.best(0.5, 48)], behind=3)
+        return found
+
+    def best(self, model: LindaModel, count: int) -> list[str]:
+        pair = crossed(model, *PAIRS[0])
+        return [crossover.text(*pair.texts) for crossover in self.ranked(model)[:count]]
 
     def test_the_seed_alone_decides_and_the_first_is_the_same_whatever_n(self, model: LindaModel) -> None:
         five = self.drawn(model, n=5, temperature=5.0)
@@ -249,8 +251,7 @@ class TestSampling:
 
     def test_draws_follow_the_scores(self, model: LindaModel) -> None:
         pair = crossed(model, *PAIRS[0])
-        _, search = searched(model, pair, no_texts(model))
-        first, second = search.best(0.5, 2)
+        first, second = self.ranked(model)[:2]
         temperature = max(0.1, first.score - second.score)
         drawn = [text for [text] in self.drawn_with(model, range(400), n=1, top_k=2, temperature=temperature)]
         odds = math.exp((first.score - second.score) / temperature)
@@ -274,7 +275,8 @@ class TestMix:
     def test_near_an_end_the_inner_side_is_not_preferred(self, linda: Interpolator, alpha: float) -> None:
         """The share can differ by at most 0.06 if there are such crossovers, though 0.1 is allowed elsewhere."""
         a, b = " ".join(f"one{i}" for i in range(20)), " ".join(f"two{i}" for i in range(20))
-        for text in linda.mix(a, b, alpha, n=4):
+        # Three, because the second part of these texts, which exceed the window, has no more crossovers.
+        for text in linda.mix(a, b, alpha, n=3):
             assert text.count("one") / len(text.split()) == pytest.approx(alpha, abs=0.06 + 1e-9)
 
     def test_texts_too_short_for_a_crossover_near_an_end_give_the_end(self, linda: Interpolator) -> None:
@@ -288,11 +290,17 @@ class TestMix:
         assert {*text.split()} <= {*a.split(), *b.split()}
         assert text not in (a, b)
 
-    def test_the_text_is_the_best_after_reading_on(self, exact: Interpolator, model: LindaModel) -> None:
-        a, b = PAIRS[0]
+    @pytest.mark.parametrize(("a", "b"), PAIRS)
+    def test_the_text_is_the_best_after_reading_on(
+        self, exact: Interpolator, model: LindaModel, a: str, b: str
+    ) -> None:
+        """First a few tokens behind the seams of 48 crossovers, then more behind those of the best eight."""
         pair, mixture = crossed(model, a, b), no_texts(model)
         reading, search = searched(model, pair, mixture)
-        [found] = _read_on(reading, [pair], [search.best(0.5, 8)])
+        candidates = search.best(0.5, 48)
+        [ranked] = _read_on(reading, [pair], [candidates], behind=3)
+        finalists = [crossover for crossover in candidates if crossover.runs in {best.runs for best in ranked[:8]}]
+        [found] = _read_on(reading, [pair], [finalists], behind=8)
         assert exact.mix(a, b, 0.5) == found[0].text(*pair.texts)
         assert exact.mix(a, b, 0.5, n=3) == [crossover.text(*pair.texts) for crossover in found[:3]]
 

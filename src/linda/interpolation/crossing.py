@@ -9,7 +9,8 @@ scores say more about where it expects the change than about how the text reads.
 1. The decoder scores a and b by forced decoding. After every prefix a[:i] this gives log p of a's next token and of the
    first token of every b[j:]; likewise with a and b exchanged. This is the score of every crossover, except for the
    effect of a seam on the tokens after the first one behind it. Three or more texts are scored in the same way.
-2. For the best few crossovers, the decoder also scores the tokens behind their seams. The best of these is returned.
+2. For the best crossovers, the decoder also scores a few tokens behind their seams.
+3. For the best of these, it scores more of them. The best is returned.
 
 The result is assembled from the original strings, so that nothing is lost in the tokenizer.
 """
@@ -34,9 +35,11 @@ from linda.model.attention_mixing import Mixture
 from linda.model.tokens import Tokens
 
 _PER_TOKEN = 8.0  # weight of the mean log-likelihood against the penalties for ratio and length
-_READ_ON = 16  # crossovers per row that are scored again behind their seams
-_BEHIND = 4  # tokens behind a seam that are scored again
-_DRAWN_FROM = 48  # crossovers to sample from
+# The crossovers per row that are scored again, and how many tokens behind their seams. Fewer tokens are cheaper, but
+# a seam often reads well at first ("the capital of" → "the two brothers were").
+_CROSSOVERS, _BEHIND = 48, 3
+_FINALISTS, _FAR_BEHIND = 8, 8
+_BRANCHES = 10  # the tokens behind the seams of a row are about as many as those of 10 texts
 
 
 class CrossedTexts:
@@ -73,26 +76,26 @@ class CrossedTexts:
     def columns(self, tokens: Sequence[int]) -> list[int]:
         return [self._columns[token] for token in tokens]
 
-    def branch(self, seam: Seam) -> Branch:
+    def branch(self, seam: Seam, behind: int) -> Branch:
         """Return the tokens to score behind a seam; the last one is predicted but not fed."""
         before, place, other, other_place = seam
-        tokens = self._behind(other, other_place)
+        tokens = self._behind(other, other_place, behind)
         return Branch(before, int(self._places[before][place]), tokens[:-1])
 
-    def _behind(self, t: int, place: int) -> list[int]:
+    def _behind(self, t: int, place: int, count: int) -> list[int]:
         start = int(self._places[t][place])
-        return [*self.sequences[t], self._end][start : start + _BEHIND]
+        return [*self.sequences[t], self._end][start : start + count]
 
     def change(self, seam: Seam, behind: Tensor, along: Sequence[Tensor]) -> float:
         """Return the change in log p of the second and following tokens behind a seam, compared to their own text.
 
         Args:
             seam: the seam.
-            behind: log p of the wanted tokens after each token of the seam's `branch`, (T, wanted).
+            behind: log p of the wanted tokens after each of the T tokens of the seam's `branch`, (T, wanted).
             along: log p of the wanted tokens along each text.
         """
         _, _, other, other_place = seam
-        following = self.columns(self._behind(other, other_place)[1:])
+        following = self.columns(self._behind(other, other_place, 1 + len(behind))[1:])
         start = int(self._places[other][other_place]) + 1
         there = behind[range(len(following)), following]
         at_home = along[other][range(start, start + len(following)), following]
@@ -149,8 +152,11 @@ class CrossedTexts:
 
 
 def sequences_of(texts: int) -> int:
-    """Sequences per row that must fit in a batch: the texts, and the tokens behind the seams."""
-    return texts + 1
+    """Sequences per row that must fit in a batch: the texts, and the tokens behind the seams.
+
+    Larger batches are slower: their tensors do not fit in the cache.
+    """
+    return texts + _BRANCHES
 
 
 def cross(engine: Engine, mixture: Mixture, rows: Sequence[CrossedTexts], decoding: Decoding) -> list[list[str]]:
@@ -172,27 +178,36 @@ def cross(engine: Engine, mixture: Mixture, rows: Sequence[CrossedTexts], decodi
     )
     if any(log_p.isnan().any() for row in reading.log_p for log_p in row):
         raise LindaError("the decoder's scores are not numbers: the weights are damaged; download the model again")
-    count = _DRAWN_FROM if decoding.sample else max(decoding.n, _READ_ON)
-    found = [row.best(along, count) for row, along in zip(rows, reading.log_p, strict=True)]
+    count = max(decoding.n, _CROSSOVERS)
+    candidates = [row.best(along, count) for row, along in zip(rows, reading.log_p, strict=True)]
+    found = _read_on(reading, rows, candidates, _BEHIND)
     if decoding.sample:
         found = [_drawn(crossovers, row.seed, decoding) for crossovers, row in zip(found, rows, strict=True)]
     else:
-        found = _read_on(reading, rows, found)
+        found = _finals(reading, rows, candidates, found, max(decoding.n, _FINALISTS))
     return [
         [crossover.text(*row.texts) for crossover in crossovers[: decoding.n]] or row.ends
         for crossovers, row in zip(found, rows, strict=True)
     ]
 
 
-def _read_on(reading: Reading, rows: Sequence[CrossedTexts], found: Sequence[list[Crossover]]) -> list[list[Crossover]]:
+def _read_on(
+    reading: Reading, rows: Sequence[CrossedTexts], found: Sequence[Sequence[Crossover]], behind: int
+) -> list[list[Crossover]]:
     """Score the tokens behind the seams, and sort the crossovers again.
 
     Seams are scored independently, also if a crossover has several: the first has little effect behind the second.
+
+    Args:
+        reading: the decoder's scores along the texts.
+        rows: the texts.
+        found: the crossovers of each row, scored along the texts.
+        behind: how many tokens to score behind each seam.
     """
     seams = [sorted({seam for crossover in crossovers for seam in crossover.seams}) for crossovers in found]
-    branches = [[row.branch(seam) for seam in of_row] for row, of_row in zip(rows, seams, strict=True)]
+    branches = [[row.branch(seam, behind) for seam in of_row] for row, of_row in zip(rows, seams, strict=True)]
     if not any(branches):
-        return list(found)
+        return [list(crossovers) for crossovers in found]
     read = reading.read_on(branches)
     ordered = []
     for number, row in enumerate(rows):
@@ -203,6 +218,21 @@ def _read_on(reading: Reading, rows: Sequence[CrossedTexts], found: Sequence[lis
         scored = [row.changed(crossover, changes) for crossover in found[number]]
         ordered.append(sorted(scored, key=lambda crossover: -crossover.score))
     return ordered
+
+
+def _finals(
+    reading: Reading,
+    rows: Sequence[CrossedTexts],
+    candidates: Sequence[list[Crossover]],
+    ranked: Sequence[list[Crossover]],
+    count: int,
+) -> list[list[Crossover]]:
+    """Read the best `count` of the ranked crossovers farther, and sort them again."""
+    finalists = []
+    for crossovers, order in zip(candidates, ranked, strict=True):
+        by_runs = {crossover.runs: crossover for crossover in crossovers}
+        finalists.append([by_runs[crossover.runs] for crossover in order[:count]])
+    return _read_on(reading, rows, finalists, _FAR_BEHIND)
 
 
 def _drawn(found: list[Crossover], seed: int, decoding: Decoding) -> list[Crossover]:
