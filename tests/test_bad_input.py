@@ -10,10 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from click.testing import CliRunner
+
 from linda.augmentation import Augmenter
 from linda.augmentation.texts import TextRequest, write_in_processes
+from linda.cli import main
 from linda.errors import LindaError
 from linda.file_runs.file_pipeline import augment_file
+from linda.files.storage import file_system
 
 
 class _CannotBeSent(Exception):
@@ -148,3 +152,30 @@ def test_wrong_types_of_files_and_blocks_are_told(tmp_path: Path, settings: dict
     with pytest.raises(LindaError, match=re.escape(message)):
         augment_file(**given)
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("url", ["s3://", "gs:///", "://out/"])
+def test_a_url_of_nothing_is_told_and_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    (tmp_path / "in.csv").write_text("text,label\nthe cat sat,a\na dog ran,a\n")
+    monkeypatch.chdir(tmp_path)
+    for files in ({"source": "in.csv", "output": url}, {"source": url, "output": "out.csv"}):
+        with pytest.raises(LindaError, match=f"the URL {url} names no bucket or folder"):
+            augment_file(Augmenter(method="eda"), **files)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+@pytest.mark.parametrize("command", ["export s3://bucket/model out", "augment in.csv --output out.csv --model gs://m"])
+def test_a_url_where_only_a_local_path_can_be(command: str) -> None:
+    told = CliRunner().invoke(main, command.split())
+    assert told.exit_code == 2
+    assert "is a URL, which this cannot be; give a local path" in told.stderr
+
+
+def test_google_cloud_storage_is_not_waited_for_without_end() -> None:
+    for url, seconds in (("gs://bucket/x.csv", 20), ("gcs://bucket/x.csv?retry_limit_seconds=3", 3)):
+        found, path = file_system(url)
+        assert path == "bucket/x.csv"
+        _, (options,) = found.fs.__reduce__()
+        assert options["retry_time_limit"].total_seconds() == seconds

@@ -10,6 +10,7 @@ from linda.cli.grouped_help import GroupedCommand
 from linda.cli.options import (
     FILE,
     SEED,
+    TABLE,
     asked_for,
     engine_option,
     gpus_per_worker_option,
@@ -68,8 +69,8 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 
 
 @click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
-@click.argument("source", metavar="IN", type=FILE)
-@click.option("--output", metavar="OUT", type=FILE, help=OUTPUT_HELP)
+@click.argument("source", metavar="IN", type=TABLE)
+@click.option("--output", metavar="OUT", type=TABLE, help=OUTPUT_HELP)
 @click.option("--text", metavar="COLUMN", default="text", help="Text column.")
 @click.option("--label", metavar="COLUMN", default="label", help="Label column: classes or lists of probabilities.")
 @click.option("--pair", metavar="COLUMN", help="Second text column of a pair task.")

@@ -7,16 +7,25 @@ import click
 from click.core import ParameterSource
 
 from linda.engines import NAMES
-from linda.errors import MOST_SEED, LindaError, checked_integer
+from linda.errors import MOST_SEED, LindaError, checked_integer, shortened
 from linda.files.paths import checked_path
+from linda.files.storage import check_url, is_url
 
 
 class _UsablePath(click.Path):
     """A path that a file or folder can have; `-`, a pipe, is one too."""
 
+    def __init__(self, path_type: type | None = None, *, may_be_url: bool = False) -> None:
+        super().__init__(path_type=path_type)
+        self.may_be_url = may_be_url
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            if str(value) != "-":
+            if is_url(value) and not self.may_be_url:
+                raise LindaError(f"{shortened(value)} is a URL, which this cannot be; give a local path")
+            if is_url(value):
+                check_url(str(value))
+            elif str(value) != "-":
                 checked_path(value)
         except LindaError as error:
             self.fail(str(error), param, ctx)
@@ -25,6 +34,7 @@ class _UsablePath(click.Path):
 
 FILE = _UsablePath()
 PATH = _UsablePath(path_type=Path)
+TABLE = _UsablePath(may_be_url=True)
 PAIRS = click.IntRange(1, 1_000_000)
 
 

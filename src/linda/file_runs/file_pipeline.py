@@ -33,7 +33,7 @@ from linda.files.inputs import InputFile, input_files
 from linda.files.jsonfile import read_json_object
 from linda.files.paths import checked_output_path
 from linda.files.spool import Spool
-from linda.files.storage import is_url
+from linda.files.storage import check_url, is_url
 from linda.files.tables import find_format, open_table
 from linda.files.textio import atomic_writer, check_other_file, checked_target, display_name
 
@@ -200,6 +200,8 @@ class _Request:
     def __post_init__(self) -> None:
         for name in ("source", "output"):
             checked_kind(getattr(self, name), name, (str, Path), "the name of a file or folder")
+            if is_url(getattr(self, name)):
+                check_url(str(getattr(self, name)))
         checked_kind(self.plan, "plan", (Plan, NoneType), "a linda.Plan, such as Plan.read(FILE)")
         checked_integer(self.block_rows, "block_rows", 1, _MOST_ROWS)
         if self.block_range is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from linda.errors import LindaError
+from linda.errors import LindaError, reason
 from linda.files.paths import checked_path, file_digest, open_input
 from linda.files.storage import file_system, is_url
 from linda.files.tables import find_format, is_json, read_table
@@ -100,11 +100,11 @@ def read_files(files: Sequence[InputFile], texts: Sequence[str]) -> Iterator[pa.
 def _remote_files(url: str, file_format: str | None) -> list[InputFile]:
     remote, path = file_system(url)
     try:
-        if remote.isfile(path):
+        if remote.info(path)["type"] == "file":  # not isfile: it hides the reason, so that ls would wait once more
             return [InputFile(url, url, find_format(url, file_format))]
         found = remote.ls(path, detail=True)
     except OSError as error:
-        raise LindaError(f"cannot read {url}: {str(error).splitlines()[0].lower()}") from error
+        raise LindaError(f"cannot read {url}: {reason(error).lower()}") from error
     names = sorted(entry["name"].rsplit("/", 1)[-1] for entry in found if entry["type"] == "file")
     return _files_of_folder(url, [f"{url.rstrip('/')}/{name}" for name in names], file_format)
 

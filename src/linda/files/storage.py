@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from linda.errors import LindaError
+from linda.errors import LindaError, reason
 from linda.files.jsonfile import read_json_object
 from linda.files.textio import move_into_place
 
@@ -23,9 +23,19 @@ _BY_PYARROW = ("s3", "gs", "gcs", "hdfs", "viewfs")
 # Object stores: an object appears when its upload is complete, and cannot be renamed.
 _OBJECT_STORES = ("s3", "gs", "gcs", "az", "abfs", "adl", "oss", "memory")
 
+# Without a limit, Google Cloud Storage tries for 15 minutes to reach a server or to log in.
+_RETRY_SECONDS = "retry_limit_seconds=20"
+
 
 def is_url(path: str | Path) -> bool:
     return "://" in str(path)
+
+
+def check_url(url: str) -> None:
+    """Raise an error for a URL of nothing, such as `s3://`."""
+    scheme, _, rest = url.partition("://")
+    if not scheme or not rest.strip("/"):
+        raise LindaError(f"the URL {url} names no bucket or folder; give e.g. {scheme or 's3'}://bucket/folder/")
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -35,9 +45,12 @@ def file_system(url: str) -> tuple[Any, str]:
     from fsspec.implementations.arrow import ArrowFSWrapper
     from pyarrow import fs as arrow_fs
 
+    check_url(url)
     try:
-        if url.split("://")[0] in _BY_PYARROW:
-            found, path = arrow_fs.FileSystem.from_uri(url)
+        scheme = url.split("://")[0]
+        if scheme in _BY_PYARROW:
+            is_limited = scheme not in ("gs", "gcs") or "retry_limit_seconds=" in url
+            found, path = arrow_fs.FileSystem.from_uri(url if is_limited else _with_query(url, _RETRY_SECONDS))
             return ArrowFSWrapper(found), path
         return fsspec.core.url_to_fs(url)
     except (ImportError, ValueError, OSError, pa.ArrowException) as error:
@@ -147,6 +160,9 @@ class Storage:
         self._remote.mv(temporary, target)
 
 
+def _with_query(url: str, part: str) -> str:
+    return f"{url}{'&' if '?' in url else '?'}{part}"
+
+
 def _reason(error: BaseException) -> str:
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return text.splitlines()[0].rstrip(".").lower()
+    return (getattr(error, "strerror", None) or reason(error)).rstrip(".").lower()
