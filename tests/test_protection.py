@@ -12,6 +12,7 @@ from linda.augmentation.gates import Gates
 from linda.augmentation.texts import PROTECTED, TextRequest, Writer
 from linda.cli import main
 from linda.errors import LindaError
+from linda.methods import protection
 from linda.methods.eda import Eda
 from linda.methods.protection import Protected
 from splice import Splice, sentences
@@ -47,6 +48,14 @@ def test_a_file_has_one_word_per_line(tmp_path: Path, name: str) -> None:
 def test_what_cannot_be_protected_is_told(protect: Any, message: str) -> None:
     with pytest.raises(LindaError, match=message):
         Augmenter(protect=protect)
+
+
+def test_a_pattern_that_takes_years_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protection, "_MATCH_SECONDS", 0.2)
+    protected = Protected.parse("regex:(a|aa)+$")
+    assert protected.spans("an aaa") == [(3, 6)]
+    with pytest.raises(LindaError, match=r"'\(a\|aa\)\+\$' takes more than 0.2 seconds on the text 'aaa.*nested repetition"):
+        protected.spans("a" * 100 + "b")
 
 
 def test_words_of_both_parents_must_be_kept() -> None:

@@ -4,16 +4,25 @@ protected = Protected.parse(["Paris,New York", "regex:[0-9]+"])
 protected.spans("Paris has 2 airports")  # [(0, 5), (10, 11)]
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from linda.errors import LindaError, checked_kind, reason, shortened
 from linda.files.textio import LINE_FILES, open_text
 
+if TYPE_CHECKING:
+    import regex
+
 _REGEX = "regex:"
+
+# A pattern with nested repetition, such as (a+)+$, can take years on a short text. Others take microseconds.
+_MATCH_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -24,7 +33,7 @@ class Protected:
     patterns: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, given: str | Sequence[str]) -> "Protected":
+    def parse(cls, given: str | Sequence[str]) -> Protected:
         """Read what the user gave: words separated by commas, files with one word per line, or `regex:PATTERN`.
 
         Args:
@@ -43,12 +52,7 @@ class Protected:
         texts = [given] if isinstance(given, str) else [checked_kind(text, "protect", str, "a text") for text in given]
         patterns = [text.removeprefix(_REGEX) for text in texts if text.startswith(_REGEX)]
         for pattern in patterns:
-            try:
-                re.compile(pattern)
-            except (re.error, RecursionError, OverflowError) as error:
-                raise LindaError(
-                    f"protect: {shortened(pattern)} is not a regular expression: {reason(error)}; change it"
-                ) from None
+            _check_pattern(pattern)
         words = [word for text in texts if not text.startswith(_REGEX) for word in _words_of(text)]
         return cls(tuple(dict.fromkeys(words)), tuple(patterns))
 
@@ -57,8 +61,8 @@ class Protected:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Start and end of each protected part of a text, in order. Parts may overlap."""
-        matches = [match for pattern in self._compiled for match in pattern.finditer(text)]
-        return sorted(match.span() for match in matches if match.group())
+        words = [match.span() for match in self._any_word.finditer(text)] if self._any_word else []
+        return sorted([*words, *(span for pattern in self._compiled for span in _matches(pattern, text))])
 
     def are_kept(self, new: str, parents: Iterable[str]) -> bool:
         """Whether everything protected in the parents is in the new text."""
@@ -68,13 +72,38 @@ class Protected:
         return {text[start:end].casefold() for start, end in self.spans(text)}
 
     @cached_property
-    def _compiled(self) -> list[re.Pattern[str]]:
-        compiled = [re.compile(pattern) for pattern in self.patterns]
-        if self.words:
-            longest_first = sorted(self.words, key=len, reverse=True)  # "New York City" before "New York"
-            any_word = "|".join(re.escape(word) for word in longest_first)
-            compiled.append(re.compile(rf"(?<!\w)(?:{any_word})(?!\w)", re.IGNORECASE))
-        return compiled
+    def _any_word(self) -> re.Pattern[str] | None:
+        longest_first = sorted(self.words, key=len, reverse=True)  # "New York City" before "New York"
+        any_word = "|".join(re.escape(word) for word in longest_first)
+        return re.compile(rf"(?<!\w)(?:{any_word})(?!\w)", re.IGNORECASE) if any_word else None
+
+    @cached_property
+    def _compiled(self) -> list[regex.Pattern[str]]:
+        import regex  # like `re`, with a time limit
+
+        return [regex.compile(pattern) for pattern in self.patterns]
+
+
+def _check_pattern(pattern: str) -> None:
+    import regex
+
+    try:
+        re.compile(pattern)  # its messages are the better known
+        regex.compile(pattern)
+    except (re.error, regex.error, RecursionError, OverflowError) as error:
+        raise LindaError(
+            f"protect: {shortened(pattern)} is not a regular expression: {reason(error)}; change it"
+        ) from None
+
+
+def _matches(pattern: regex.Pattern[str], text: str) -> list[tuple[int, int]]:
+    try:
+        return [match.span() for match in pattern.finditer(text, timeout=_MATCH_SECONDS) if match.group()]
+    except TimeoutError:
+        raise LindaError(
+            f"protect: {shortened(pattern.pattern)} takes more than {_MATCH_SECONDS:g} seconds on the text "
+            f"{shortened(text)}; write it without nested repetition: a+ instead of (a+)+"
+        ) from None
 
 
 def is_file(text: str) -> bool:
