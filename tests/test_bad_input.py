@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
 from click.testing import CliRunner
 
 from linda.augmentation import Augmenter

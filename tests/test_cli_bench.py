@@ -73,6 +73,25 @@ def test_bad_input_is_one_line(files: Path, arguments: list[str], message: str) 
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--baseline", "zz"], "there are no cells of 'zz' (--baseline); there are eda, vanilla"),
+        (["--metric", "recall:zz"], "'zz' is no rare class (--metric recall:zz); no class is rare"),
+        (["--metric", "recall:zz", "--imbalance", "2:4"], "'zz' is no rare class (--metric recall:zz); the rare classes are neg, pos"),  # noqa: E501
+        (["--metric", "macro_f1_tuned"], "--metric macro_f1_tuned needs a threshold tuned on folds"),
+        (["--metric", "recall:pos", "--imbalance", "2:4", "--rare", "neg"], "the rare classes are neg"),
+    ],
+)  # fmt: skip
+def test_what_no_cell_will_have_is_told_before_any_is_computed(
+    files: Path, encoder: str, arguments: list[str], message: str
+) -> None:
+    result = own(files, "--methods", "vanilla,eda", "--seeds", "1", "--encoder", encoder, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not (files / "out").exists()
+
+
 def test_nothing_is_searched_for_what_cannot_be(files: Path, encoder: str) -> None:
     for arguments, message in (
         (["--methods", "vanilla,backtranslation"], "needs two translation models"),

@@ -54,7 +54,9 @@ def test_a_pattern_that_takes_years_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(protection, "_MATCH_SECONDS", 0.2)
     protected = Protected.parse("regex:(a|aa)+$")
     assert protected.spans("an aaa") == [(3, 6)]
-    with pytest.raises(LindaError, match=r"'\(a\|aa\)\+\$' takes more than 0.2 seconds on the text 'aaa.*nested repetition"):
+    with pytest.raises(
+        LindaError, match=r"'\(a\|aa\)\+\$' takes more than 0.2 seconds on the text 'aaa.*nested repetition"
+    ):
         protected.spans("a" * 100 + "b")
 
 

@@ -201,10 +201,12 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
     Every cell (task, method, seed) is a file in OUTPUT/cells; a second run computes only what is missing. The report
     is OUTPUT/report.md, with results.csv and figures beside it.
     """
+    from linda.benchmark.cells import read_cells
     from linda.benchmark.estimate import estimated_hours
-    from linda.benchmark.grid import check_results_folder, make_grid, missing_cells, run_grid
+    from linda.benchmark.grid import CELLS, check_results_folder, make_grid, missing_cells, run_grid
     from linda.benchmark.recipes import parse_recipe
     from linda.benchmark.reporting.report import write_report
+    from linda.benchmark.reporting.results import check_will_be_shown
     from linda.evaluation.metrics import find_metric
 
     check_results_folder(output)
@@ -223,6 +225,7 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
         # Before a search of the learning rate: this finds what cannot be computed.
         cells = make_grid(tasks, recipes, range(_seeds(given, settings)), settings)
         _check_used(context, recipes, settings)
+        check_will_be_shown(cells, read_cells(output / CELLS), settings, given["metric"], given["baseline"])
         if as_published:
             for line in settings.models.described({str(recipe.source) for recipe in recipes}):
                 click.echo(line, err=True)

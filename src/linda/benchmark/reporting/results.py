@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
-from linda.benchmark.cells import check_comparable, upgraded
+from linda.benchmark.cells import Cell, check_comparable, upgraded
 from linda.benchmark.protocol import FULL
 from linda.benchmark.recipes import VANILLA, recipe_names
 from linda.benchmark.reporting.paper import PAPER_SCORES, Column, PaperScore
+from linda.benchmark.settings import BenchmarkSettings
 from linda.benchmark.tasks import OWN_FILES, SAMPLE, known_tasks
 from linda.errors import LindaError
 from linda.evaluation.metrics import METRICS, TUNED, Metric, find_metric
@@ -170,6 +171,36 @@ def collect(cells: Iterable[dict[str, Any]], metric: str = "accuracy", baseline:
                     scores[task, protocol, name][method] = found
     ordered = dict(sorted(scores.items(), key=lambda item: _place(item[0], cells)))
     return Results(ordered, dict(matrices), cells, find_metric(metric), baseline)
+
+
+def check_will_be_shown(
+    grid: Sequence[Cell], earlier: Iterable[dict[str, Any]], settings: BenchmarkSettings, metric: str, baseline: str
+) -> None:
+    """Raise a LindaError, before hours of work, if no cell will have the metric, or be of the baseline.
+
+    Args:
+        grid: The cells of this run.
+        earlier: The cells that the folder has already.
+        settings: Those of the grid.
+        metric: The metric of the report.
+        baseline: Its baseline.
+    """
+    earlier = list(earlier)
+    methods = {cell.recipe.name for cell in grid} | {cell["method"] for cell in earlier}
+    if baseline != VANILLA and baseline not in methods:
+        raise LindaError(f"there are no cells of {baseline!r} (--baseline); there are {', '.join(sorted(methods))}")
+    if any(metric in scores for cell in earlier for scores in cell["scores"].values()):
+        return
+    if metric.endswith(TUNED) and not settings.n_folds:
+        raise LindaError(
+            f"--metric {metric} needs a threshold tuned on folds of the training rows; give e.g. --folds 3"
+        )
+    _, is_of_class, name = metric.partition(":")
+    draws = dict.fromkeys((cell.task, cell.protocol) for cell in grid) if is_of_class else {}
+    rare = dict.fromkeys(str(known) for task, protocol in draws for known in protocol.rare_classes(task.load()))
+    if is_of_class and name not in rare:
+        there = f"the rare classes are {', '.join(rare)}" if rare else "no class is rare: choose one with --imbalance"
+        raise LindaError(f"{name!r} is no rare class (--metric {metric}); {there}")
 
 
 def check_shown(results: Results) -> None:
