@@ -124,6 +124,7 @@ def test_more_rows_than_a_plan_can_have(tmp_path: Path, settings: dict[str, int]
         ({"protect": "regex:" + "(" * 500}, "is not a regular expression"),
         ({"classes": 5}, "classes is 5"),
         ({"method": "backtranslation", "translate": ("one",)}, "give two models"),
+        ({"encoder": "\udcff", "partners": "nearest", "method": "splice"}, "encoder contains a lone surrogate"),
         ({"balance": 10**30}, "balance is 1000"),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-CASES = 513  # every kind of mistake equally often
+CASES = 560  # every kind of mistake equally often
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="every case is a process forked from one that has all imports")

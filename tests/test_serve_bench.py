@@ -76,6 +76,8 @@ def test_cells_that_are_none_are_422(server: Serving) -> None:
 def test_a_folder_that_is_none_is_told(tmp_path: Path) -> None:
     with pytest.raises(LindaError, match="is not a folder"):
         checked_folder(str(tmp_path / "none"))
+    with pytest.raises(LindaError, match="the path '' is empty"):
+        checked_folder("")
 
 
 def test_the_screenshots_show_committed_results(tmp_path: Path) -> None:

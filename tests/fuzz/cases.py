@@ -10,44 +10,23 @@ from pathlib import Path
 import click
 
 from fuzz import api, mistakes
+from fuzz.lines import ALMOST, COMMANDS, PATHS, TEXTS_WITH_RULES, Lines
 from fuzz.mistakes import Random
 from fuzz.running import Case
 from fuzz.world import ROWS, TEXTS
 from linda.cli import main
 
-# Options that are not told apart by their type: numbers in a text, or files that are not declared so.
-_TEXTS_WITH_RULES = ("--alpha", "--ratio", "--device", "--decoder-layers", "--shots", "--learning-rate", "--precision", "--methods", "--tasks", "--method")  # fmt: skip  # noqa: E501
-_PATHS = {
-    "interpolate": {"--pairs": "in", "--output": "out", "--model": "in"},
-    "augment": {
-        "IN": "in",
-        "--output": "out",
-        "--plan": "in",
-        "--save-plan": "out",
-        "--model": "in",
-        "--teacher": "in",
-    },
-    "bench": {"--train": "in", "--test": "in", "--output": "out", "--data": "in", "--encoder": "in", "--model": "in"},
-    "train": {"CORPUS": "in", "--output": "out", "--base": "in", "--validation": "in"},
-    "calibrate": {"MODEL": "in", "--sentences": "in"},
-    "export": {"MODEL": "in", "OUTPUT": "out"},
-    "inspect": {"MODEL": "in", "--sentences": "in", "--output": "out", "--lm": "in"},
-    "cut-base": {"MARIAN": "in", "--corpus": "in", "--output": "out"},
-    "middles table": {"CORPUS": "in", "--output": "out"},
-    "middles make": {"CORPUS": "in", "--table": "in", "--output": "out"},
-}
-COMMANDS = tuple(_PATHS)
 
-
-class Maker:
+class Maker(Lines):
     """Draws cases from a seed: case number i does not depend on the others."""
 
     def __init__(self, world: Path, seed: int) -> None:
-        self.world = world
+        super().__init__(world)
         self.seed = seed
         self.kinds: list[Callable[[Random, Path], Case]] = [
             self.wrong_option_value,
             self.wrong_option_value,
+            self.almost_right_text,
             self.wrong_path,
             self.wrong_path,
             self.wrong_arguments,
@@ -75,55 +54,6 @@ class Maker:
         case.name = f"case {number} ({kind.__name__}) {case.name}"
         return case
 
-    # --- good command lines -----------------------------------------------------------------------------------
-
-    def good(self, command: str, folder: Path, **places: str) -> dict[str, str | None]:
-        """Options and arguments (in capitals) of a command line that works, quickly. places: others than these."""
-        w = self.world
-        lines: dict[str, dict[str, str | None]] = {
-            "interpolate": {"A": TEXTS[0], "B": TEXTS[-1], "--model": f"{w}/model", "--beams": "2"},
-            "augment": {"IN": f"{w}/table.csv", "--output": f"{folder}/out.csv", "--method": "eda"},
-            "bench": {
-                "--train": f"{w}/table.csv", "--test": f"{w}/table.jsonl", "--output": f"{folder}/results",
-                "--encoder": f"{w}/encoder", "--methods": "vanilla", "--seeds": "1", "--epochs": "1",
-                "--workers": "1", "--learning-rate": "0.001", "--max-length": "16",
-            },
-            "train": {
-                "CORPUS": f"{w}/sentences.txt", "--output": f"{folder}/trained", "--base": f"{w}/base",
-                "--steps": "1", "--pairs": "2", "--hold-out": "2", "--no-calibration": None,
-            },
-            "calibrate": {"MODEL": f"{folder}/model", "--sentences": f"{w}/sentences.txt", "--pairs": "1"},
-            "export": {"MODEL": f"{w}/model", "OUTPUT": f"{folder}/smaller"},
-            "inspect": {
-                "MODEL": f"{w}/model", "--sentences": f"{w}/sentences.txt", "--output": f"{folder}/report",
-                "--pairs": "1", "--no-figures": None,
-            },
-            "cut-base": {
-                "MARIAN": f"{w}/marian", "--corpus": f"{w}/sentences.txt", "--output": f"{folder}/cut",
-                "--pieces": "300", "--decoder-layers": "0",
-            },
-            "middles table": {"CORPUS": f"{w}/sentences.txt", "--output": f"{folder}/out.safetensors"},
-            "middles make": {
-                "CORPUS": f"{w}/sentences.txt", "--table": f"{w}/ngrams.safetensors", "--output": f"{folder}/out",
-                "--pairs": "1", "--ratios": "1",
-            },
-        }  # fmt: skip
-        if command == "calibrate" and "MODEL" not in places:
-            shutil.copytree(w / "model", folder / "model")
-        line = lines[command] | places
-        if "--pairs" in places and command == "interpolate":
-            line = {name: value for name, value in line.items() if name not in ("A", "B")}
-        return line
-
-    def case(self, command: str, line: dict[str, str | None], *needles: str, may_pass: bool = False) -> Case:
-        arguments = command.split()
-        for name, value in line.items():
-            if name.startswith("--"):
-                arguments += [name] if value is None else [f"{name}={value}"]
-        words = [value for name, value in line.items() if not name.startswith("--") and value is not None]
-        outputs = ("out", "results", "trained", "model", "smaller", "report", "cut", ".linda", ".out", "plan.out")
-        return Case(command, [*arguments, "--", *words], needles=needles, may_pass=may_pass, outputs=outputs)
-
     # --- kinds of mistakes ------------------------------------------------------------------------------------
 
     def wrong_option_value(self, draw: Random, folder: Path) -> Case:
@@ -142,7 +72,7 @@ class Maker:
                 options.append((name, mistakes.bad_integer))
             elif isinstance(kind, click.types.FloatParamType):
                 options.append((name, mistakes.bad_number))
-            elif isinstance(kind, click.Choice) or name in _TEXTS_WITH_RULES:
+            elif isinstance(kind, click.Choice) or name in TEXTS_WITH_RULES:
                 options.append((name, mistakes.bad_word))
         if not options:
             return self.wrong_arguments(draw, folder)
@@ -160,26 +90,22 @@ class Maker:
         shown = (value[:20], repr(value)[1:20], *parts, name.strip("-").replace("-", "_"), name)
         return self.case(command, line, *filter(None, shown), may_pass=make is mistakes.bad_word)
 
+    def almost_right_text(self, draw: Random, folder: Path) -> Case:
+        """A text that breaks a rule of its option."""
+        command, name = draw.choice(list(ALMOST))
+        value = draw.choice(ALMOST[command, name])
+        # The part of the value that is wrong is named, or the option, or one of its values: a weight.
+        parts = filter(None, re.split("[,:]", value))
+        return self.case(command, self.good(command, folder, **{name: value}), name.strip("-").rstrip("s"), *parts)
+
     def wrong_path(self, draw: Random, folder: Path) -> Case:
         """A path that cannot be read, or written."""
         command = draw.choice(COMMANDS)
-        name = draw.choice(list(_PATHS[command]))
-        path = mistakes.bad_path(draw, folder, output=_PATHS[command][name] == "out")
+        name = draw.choice(list(PATHS[command]))
+        path = mistakes.bad_path(draw, folder, output=PATHS[command][name] == "out")
         line = self.good(command, folder, **{name: path})
-        if name == "--save-plan":
-            line.pop("--output")
-        if name == "--teacher":
-            line["--labels"] = "predicted"
-        if name == "--model" and command == "augment":
-            line["--method"] = "linda"
-        if name == "--model" and command == "bench":
-            line["--methods"] = "vanilla,linda"
-        if name == "--data":
-            for own in ("--train", "--test"):
-                line.pop(own)
-            line["--tasks"] = "rte"
         # A missing output folder is created, so this is not a mistake.
-        makes_parents = _PATHS[command][name] == "out" and command not in ("interpolate", "augment", "middles table")
+        makes_parents = PATHS[command][name] == "out" and command not in ("interpolate", "augment", "middles table")
         case = self.case(command, line, may_pass=makes_parents and "none/deeper" in path)
         case.name += f" {name} {path[:40]!r}"
         case.outputs += ("none",)
@@ -189,7 +115,8 @@ class Maker:
         """An unknown option, one that is repeated or lacks its value, or a missing argument."""
         command = draw.choice(COMMANDS)
         line = self.good(command, folder)
-        kind = draw.choice(["unknown", "no value", "too few", "too many", "command"])
+        kinds = ["unknown", "no value", "too many", "command"]
+        kind = draw.choice(kinds if command == "serve" else [*kinds, "too few"])  # serve needs nothing: it would run
         if kind == "command":
             word = mistakes.bad_word(draw).replace("-", "x") + "q"
             return Case(f"no command {word}", [word], needles=(word, "No such command"))

@@ -48,6 +48,7 @@ def bad_path(draw: Random, folder: Path, *, output: bool = False) -> str:
         "long path": lambda: "/".join(["folder"] * 1000) + "/x.csv",
         "under a file": lambda: f"{plain}/x.csv",
         "empty": lambda: "",
+        "url": lambda: draw.choice(["s3://", "gs://", "s3:///", "zz://x", "zz://x/"]),
     }
     if output:
         kinds |= {

@@ -12,7 +12,15 @@ from linda.augmentation.gates import Gates
 from linda.augmentation.labels import LabelName, LabelRule, plain
 from linda.augmentation.planning.balance import Balance, parse_balance
 from linda.augmentation.planning.plan import MOST_ROWS, PARTNERS, Ratio
-from linda.errors import MOST_SEED, LindaError, checked_integer, checked_kind, checked_number, shortened
+from linda.errors import (
+    MOST_SEED,
+    LindaError,
+    checked_integer,
+    checked_kind,
+    checked_number,
+    checked_unicode,
+    shortened,
+)
 from linda.methods import AugmentationMethod
 from linda.methods.crossover import check_trigrams
 from linda.methods.protection import Protected
@@ -121,6 +129,9 @@ class AugmentationSettings:
             object.__setattr__(self, "ratio", str(self.ratio))  # a constant
         for name, (kinds, wanted) in _KINDS.items():
             checked_kind(getattr(self, name), name, kinds, wanted)
+        for name in ("model", "trigrams", "teacher", "encoder"):  # their names are written to the folder of a run
+            if isinstance(getattr(self, name), str | Path):
+                checked_unicode(str(getattr(self, name)), name)
         Ratio.parse(self.ratio)  # checks it
         LabelRule(self.labels, self.temperature)  # checks both
         if self.partners not in PARTNERS:

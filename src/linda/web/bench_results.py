@@ -8,11 +8,12 @@ from linda.benchmark.grid import CELLS
 from linda.benchmark.reporting.advice import advise
 from linda.benchmark.reporting.results import VANILLA, Results, collect
 from linda.errors import LindaError
+from linda.files.paths import checked_path
 
 
 def checked_folder(folder: str) -> Path:
     """Check a folder that has cells, or will have."""
-    path = Path(folder)
+    path = checked_path(folder)
     if not path.is_dir():
         raise LindaError(f"--bench {folder} is not a folder; give one that `linda bench --output` writes")
     return path.resolve()
