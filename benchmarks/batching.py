@@ -17,7 +17,7 @@ import torch
 
 from linda.model import LindaModel
 from linda.training import TrainingSettings, pair_sampler, start_model
-from linda.training.corpus import Corpus, PairBatch, PairSampler, Row, collate, read_sentences
+from linda.training.corpus import Corpus, MaskedSentence, PairBatch, PairSampler, collate, read_sentences
 
 
 def random_batches(sampler: PairSampler, corpus: str, seed: int) -> Iterator[PairBatch]:
@@ -25,7 +25,7 @@ def random_batches(sampler: PairSampler, corpus: str, seed: int) -> Iterator[Pai
     rng = np.random.default_rng(seed)
     sentences = list(itertools.islice(read_sentences(corpus), sampler.window))
     while True:
-        rows: list[Row] = sampler._rows(list(rng.choice(sentences, 2 * sampler.pairs, replace=False)), rng)
+        rows: list[MaskedSentence] = sampler._rows(list(rng.choice(sentences, 2 * sampler.pairs, replace=False)), rng)
         yield collate(rows[: sampler.pairs], rows[sampler.pairs :], rng.random(), sampler.pad_id)
 
 

@@ -77,3 +77,17 @@ def test_no_module_imports_itself_when_it_is_loaded() -> None:
         graph[parts] = {name if name in modules else name[:-1] for name in found} - {()}
     assert ("augmentation", "pipeline") in graph["file_runs", "block_pipeline"]
     list(TopologicalSorter(graph).static_order())  # raises a CycleError
+
+
+def test_a_class_or_an_alias_of_a_type_has_its_name_alone() -> None:
+    """Constants may be repeated: those of the commands are, so that --help imports nothing heavy."""
+    defined: dict[str, list[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            targets = node.targets if isinstance(node, ast.Assign) else [node]
+            names = [getattr(target, "name", getattr(target, "id", "")) for target in targets]
+            for name in names if isinstance(node, ast.ClassDef | ast.Assign) else ():
+                if re.match(r"[A-Z]\w*[a-z]", name):
+                    defined.setdefault(name, []).append(str(path.relative_to(SOURCE)))
+    assert {"LindaModel", "CellExecutor", "Rng"} <= defined.keys()
+    assert {name: places for name, places in defined.items() if len(places) > 1} == {}

@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import pytest
 
-from linda.inspection import STANDARDS, inspect_model, verdict, write_report
+from linda.inspection import STANDARDS, inspect_model, verdict, write_inspection
 from linda.inspection.conditions import measure_conditions
-from linda.inspection.figures import draw_figures
+from linda.inspection.figures import draw_inspection
 from linda.inspection.fluency import Fluency, FluencyPoint
 from linda.inspection.path import GRID, Decoded, measure_path
 from linda.inspection.references import CROSSOVER, RERANKED, SHUFFLED, SPLICE, WORD_MIX, reference_texts
@@ -202,7 +202,7 @@ def test_texts_too_short_to_cross_are_spliced():
 
 
 def test_report_files(inspection, tmp_path):
-    requirements = write_report(inspection, tmp_path, {"model": "stand-in"}, STANDARDS["in-domain"])
+    requirements = write_inspection(inspection, tmp_path, {"model": "stand-in"}, STANDARDS["in-domain"])
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert report["about"] == {"model": "stand-in"}
     assert [row["measure"] for row in report["verdict"]] == [row.measure for row in requirements]
@@ -217,7 +217,7 @@ def test_report_files(inspection, tmp_path):
 
 
 def test_report_of_perplexity(inspection, tmp_path):
-    write_report(replace(inspection, fluency=FLUENCY), tmp_path, {}, STANDARDS["in-domain"])
+    write_inspection(replace(inspection, fluency=FLUENCY), tmp_path, {}, STANDARDS["in-domain"])
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert report["perplexity"]["points"]["splice"][0]["perplexity"]["per_token"] == 200.0
     markdown = (tmp_path / "report.md").read_text(encoding="utf-8")
@@ -226,7 +226,7 @@ def test_report_of_perplexity(inspection, tmp_path):
 
 
 def test_figures_are_png(inspection, tmp_path):
-    draw_figures(replace(inspection, fluency=FLUENCY), tmp_path)
+    draw_inspection(replace(inspection, fluency=FLUENCY), tmp_path)
     names = ["conditions.png", "faithfulness.png", "perplexity.png", "precision.png", "share.png"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in names)

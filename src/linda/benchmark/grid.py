@@ -35,7 +35,7 @@ _JOBS_PER_WORKER = 4
 
 
 # Computes cells, writes each to the folder, and returns the results in any order.
-Executor = Callable[[Sequence[Cell], BenchmarkSettings, Path], Iterator[dict[str, Any]]]
+CellExecutor = Callable[[Sequence[Cell], BenchmarkSettings, Path], Iterator[dict[str, Any]]]
 TaskProtocols = Sequence[tuple[TaskSource, Sequence[Protocol]]]
 
 
@@ -127,7 +127,7 @@ def run_grid(
     workers: int = 2,
     progress: bool = True,
     command: str | None = None,
-    executor: Executor | None = None,
+    executor: CellExecutor | None = None,
 ) -> int:
     """Compute the cells that are missing in a folder.
 
@@ -173,7 +173,7 @@ def _run_missing(
     folder: Path,
     progress: bool,
     command: str | None,
-    executor: Executor,
+    executor: CellExecutor,
 ) -> int:
     from tqdm import tqdm
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import mean
 
 from linda.benchmark.cells import read_cell
-from linda.benchmark.grid import CELLS, Executor, TaskProtocols, make_grid, run_grid
+from linda.benchmark.grid import CELLS, CellExecutor, TaskProtocols, make_grid, run_grid
 from linda.benchmark.recipes import VANILLA, parse_recipe
 from linda.benchmark.settings import BenchmarkSettings
 from linda.files.textio import atomic_writer
@@ -25,7 +25,7 @@ def search_rate(
     output: Path,
     workers: int = 2,
     progress: bool = True,
-    executor: Executor | None = None,
+    executor: CellExecutor | None = None,
 ) -> dict[float, float]:
     """Train vanilla with each rate, on all tasks and protocols.
 

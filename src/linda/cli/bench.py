@@ -28,7 +28,7 @@ from linda.cli.options import (
 from linda.errors import LindaError
 
 if TYPE_CHECKING:
-    from linda.benchmark.grid import Executor, TaskProtocols
+    from linda.benchmark.grid import CellExecutor, TaskProtocols
     from linda.benchmark.protocol import Protocol
     from linda.benchmark.recipes import Recipe
     from linda.benchmark.reporting.paper import Experiment
@@ -359,7 +359,7 @@ def _settings(given: dict[str, Any], experiment: Experiment | None) -> Benchmark
     return BenchmarkSettings(**{**preset, **chosen}, on=given["test_on"], models=models)
 
 
-def _executor(context: click.Context) -> Executor | None:
+def _executor(context: click.Context) -> CellExecutor | None:
     given = context.params
     if given["on"] == "local":
         return None
@@ -376,7 +376,7 @@ def _learning_rate(
     tasks: TaskProtocols,
     settings: BenchmarkSettings,
     output: Path,
-    executor: Executor | None,
+    executor: CellExecutor | None,
 ) -> float:
     """As given, or as in the paper, or as known for the encoder, or searched."""
     from linda.classifier.encoder import known_learning_rate
@@ -391,7 +391,7 @@ def _learning_rate(
 
 
 def _searched_rate(
-    tasks: TaskProtocols, settings: BenchmarkSettings, output: Path, workers: int, executor: Executor | None
+    tasks: TaskProtocols, settings: BenchmarkSettings, output: Path, workers: int, executor: CellExecutor | None
 ) -> float:
     from linda.benchmark.learning_rate import search_rate
 

@@ -68,8 +68,8 @@ def command(
 
     from linda.errors import LindaError
     from linda.files.textio import writing
-    from linda.inspection import STANDARDS, inspect_model, write_report
-    from linda.inspection.figures import draw_figures, require_matplotlib
+    from linda.inspection import STANDARDS, inspect_model, write_inspection
+    from linda.inspection.figures import draw_inspection, require_matplotlib
     from linda.inspection.report import check_report_folder, verdict_table
     from linda.interpolation import Interpolator
     from linda.measures.fluency import LanguageModel
@@ -119,8 +119,8 @@ def command(
         "engine": interpolator.engine.name,
         "calibration": [(round(asked, 4), round(mixed, 4)) for asked, mixed in interpolator.config.calibration],
     }
-    requirements = write_report(inspection, output, about, STANDARDS[standard])
+    requirements = write_inspection(inspection, output, about, STANDARDS[standard])
     if figures:
-        draw_figures(inspection, output)
+        draw_inspection(inspection, output)
     click.echo(verdict_table(requirements))
     click.echo(f"report: {output / 'report.md'}")

@@ -14,7 +14,7 @@ import click
 from linda.cli.grouped_help import GroupedCommand
 from linda.cli.options import FILE, SEED, engine_option
 from linda.errors import LindaError, checked_ratio, checked_text, checked_weights
-from linda.files.pairfile import PairRow, read_pairs
+from linda.files.pairfile import PairLine, read_pairs
 from linda.files.textio import atomic_writer, check_other_file, checked_target
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST_RATIOS = 10_000  # of one pair
 
-Texts = tuple[list[str], tuple[float, ...]]  # texts and their weights
+WeightedTexts = tuple[list[str], tuple[float, ...]]  # texts and their weights
 Request = tuple["Row", dict[str, Any]]  # what is mixed, and the fields that are printed beside the result
 
 
@@ -153,18 +153,18 @@ def _ratios(alpha: str | None, ladder: int | None) -> list[float]:
     return [checked_ratio(part.strip(), "--alpha") for part in parts]
 
 
-def _pair_rows(a: str | None, b: str | None, pairs: str | None) -> Iterator[PairRow]:
+def _pair_rows(a: str | None, b: str | None, pairs: str | None) -> Iterator[PairLine]:
     if pairs is None:
         if a is None or b is None:
             raise LindaError("two texts are needed: linda interpolate A B, or --pairs FILE (see --help)")
-        return iter([PairRow(checked_text(a, "text A"), checked_text(b, "text B"), alpha=None)])
+        return iter([PairLine(checked_text(a, "text A"), checked_text(b, "text B"), alpha=None)])
     if a is not None:
         raise LindaError("give either two texts or --pairs FILE, not both")
     rows = read_pairs(pairs)
     return itertools.chain(list(itertools.islice(rows, 1)), rows)
 
 
-def _requests_of_pairs(rows: Iterable[PairRow], ratios: list[float], seed: int) -> Iterator[Request]:
+def _requests_of_pairs(rows: Iterable[PairLine], ratios: list[float], seed: int) -> Iterator[Request]:
     """Every pair at every ratio (its own, or 0.5, where `ratios` is empty)."""
     from linda.interpolation.rows import row_seeds
 
@@ -175,7 +175,7 @@ def _requests_of_pairs(rows: Iterable[PairRow], ratios: list[float], seed: int) 
             yield (pair.a, pair.b, ratio, next(seeds)), {"a": pair.a, "b": pair.b, "alpha": ratio}
 
 
-def _checked_texts(texts: Sequence[str | None], weights: str | None, excluded: Sequence[object]) -> Texts:
+def _checked_texts(texts: Sequence[str | None], weights: str | None, excluded: Sequence[object]) -> WeightedTexts:
     """The texts of one mix with their weights. excluded: options that do not go with them."""
     if any(excluded):
         raise LindaError("--alpha, --ladder and --pairs are for two texts; give --weights, one for each text")
@@ -191,7 +191,7 @@ def _number(part: str) -> float:
         raise LindaError(f"--weights has {part!r}, not a number; give one for each text, as in 0.5,0.3,0.2") from None
 
 
-def _requests_of_texts(texts: Texts, seed: int) -> Iterator[Request]:
+def _requests_of_texts(texts: WeightedTexts, seed: int) -> Iterator[Request]:
     from linda.interpolation.rows import row_seeds
 
     yield (*texts, next(row_seeds(seed))), {"texts": texts[0], "weights": texts[1]}

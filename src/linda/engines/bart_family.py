@@ -112,7 +112,7 @@ class _EncoderLayer:
         return self._forward_residual(self._attention_residual(rows, attention), self._feed_forward)
 
 
-class Source(Protocol):
+class AttendedSource(Protocol):
     """The cross-attention of one layer over the source states of B rows."""
 
     def __call__(self, rows: Tensor, layout: Layout) -> Tensor:
@@ -151,7 +151,7 @@ class DecoderLayer:
         rows: Tensor,
         layout: Layout,
         past: Callable[[Tensor, Tensor, Tensor], Tensor],
-        source: Source,
+        source: AttendedSource,
     ) -> Tensor:
         """Process tokens: rows (N, d) → (N, d).
 
@@ -276,7 +276,7 @@ class Network:
             return Linear(self._output_matrix, self._output_bias, self._product)
         return Linear(self._output_matrix.select(tokens), self._output_bias[tokens], self._product)
 
-    def sources(self, states: Tensor, bias: Tensor, filled: int) -> list[Source]:
+    def sources(self, states: Tensor, bias: Tensor, filled: int) -> list[AttendedSource]:
         """Return the cross-attention of every layer.
 
         Args:

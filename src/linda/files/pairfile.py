@@ -12,7 +12,7 @@ from linda.files.textio import display_name, open_text
 
 
 @dataclass(frozen=True)
-class PairRow:
+class PairLine:
     """Two texts, and their ratio if the file has a column alpha."""
 
     a: str
@@ -20,7 +20,7 @@ class PairRow:
     alpha: float | None
 
 
-def read_pairs(path: str | Path) -> Iterator[PairRow]:
+def read_pairs(path: str | Path) -> Iterator[PairLine]:
     """Yield the rows of a file (also .gz and .xz; `-` is standard input). Other columns are ignored."""
     name = display_name(path)
     with open_text(path) as lines:
@@ -40,9 +40,9 @@ def _format(path: str | Path, first_line: str) -> str:
     return "tsv" if "\t" in first_line else "csv"
 
 
-def _pair_row(values: dict[str, Any], place: str) -> PairRow:
+def _pair_row(values: dict[str, Any], place: str) -> PairLine:
     alpha = values.get("alpha")
-    return PairRow(
+    return PairLine(
         checked_text(values["a"], f"{place}: a"),
         checked_text(values["b"], f"{place}: b"),
         None if alpha is None or alpha == "" else checked_ratio(alpha, f"{place}: alpha"),

@@ -18,7 +18,7 @@ from linda.inspection.conditions import ATTENTION, STATES, measure_conditions
 from linda.inspection.fluency import measure_fluency
 from linda.inspection.path import decode, measure_path
 from linda.inspection.references import reference_texts
-from linda.inspection.report import Inspection, write_report
+from linda.inspection.report import Inspection, write_inspection
 from linda.inspection.verdict import STANDARDS, Requirement, Standard, verdict
 from linda.measures import ends_like_a_sentence, repeats_itself
 from linda.measures.pairs import Pair
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from linda.middles.rerank import SeamRanker
     from linda.model import LindaModel
 
-__all__ = ["STANDARDS", "Inspection", "Requirement", "Standard", "inspect_model", "verdict", "write_report"]
+__all__ = ["STANDARDS", "Inspection", "Requirement", "Standard", "inspect_model", "verdict", "write_inspection"]
 
 
 def inspect_model(

@@ -25,7 +25,7 @@ def require_matplotlib() -> None:
         raise LindaError("figures need matplotlib: pip install 'linda[plot]', or pass --no-figures")
 
 
-def draw_figures(inspection: Inspection, folder: Path) -> None:
+def draw_inspection(inspection: Inspection, folder: Path) -> None:
     """Draw every figure for which there are measurements."""
     _save(folder / "precision.png", _draw_precision, inspection)
     _save(folder / "share.png", _draw_share, inspection)

@@ -65,7 +65,9 @@ def check_report_folder(folder: Path) -> None:
         raise LindaError(f"{folder / taken} already exists and is not from an inspection; give another --output")
 
 
-def write_report(inspection: Inspection, folder: Path, about: dict[str, Any], standard: Standard) -> list[Requirement]:
+def write_inspection(
+    inspection: Inspection, folder: Path, about: dict[str, Any], standard: Standard
+) -> list[Requirement]:
     """Write `report.json` (all measures), `report.md` and `outputs.jsonl` (all outputs).
 
     Args:
@@ -78,7 +80,7 @@ def write_report(inspection: Inspection, folder: Path, about: dict[str, Any], st
         The verdict.
 
     Example:
-        >>> write_report(inspection, Path("report"), {"model": "embedded"}, STANDARDS["in-domain"])
+        >>> write_inspection(inspection, Path("report"), {"model": "embedded"}, STANDARDS["in-domain"])
     """
     requirements = verdict(inspection, standard)
     with atomic_writer(folder / "report.json") as file:

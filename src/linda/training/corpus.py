@@ -30,7 +30,7 @@ Tokenizer = Callable[[list[str], list[str]], tuple[list[list[int]], list[list[in
 _RANDOM_STREAMS = {"draw": 0, "window": 1, "alpha": 2}  # one independent stream of numbers per purpose
 
 
-def random_stream(purpose: str, *key: int) -> Rng:
+def purpose_stream(purpose: str, *key: int) -> Rng:
     return np.random.default_rng([_RANDOM_STREAMS[purpose], *key])
 
 
@@ -90,7 +90,7 @@ class Corpus:
         """
         others = [_endless(name) for name in self.mixed_in]
         for epoch in itertools.count():
-            yield self._epoch(others, random_stream("draw", seed, epoch))
+            yield self._epoch(others, purpose_stream("draw", seed, epoch))
 
     def _epoch(self, others: list[Iterator[str]], rng: Rng) -> Iterator[str]:
         main = itertools.islice(self._main_sentences(), self.held_out, None)
@@ -273,7 +273,7 @@ class TextBatch:
 
 
 @dataclass
-class Row:
+class MaskedSentence:
     """One sentence, ready for the model."""
 
     text: str
@@ -333,9 +333,11 @@ class PairSampler:
         size = self._group_size(sentences)
         return sentences // size if size else 0
 
-    def _pair_groups(self, window: list[str], epoch: int, number: int) -> Iterator[tuple[list[Row], list[Row]]]:
+    def _pair_groups(
+        self, window: list[str], epoch: int, number: int
+    ) -> Iterator[tuple[list[MaskedSentence], list[MaskedSentence]]]:
         """Yield this rank's minibatches of one window, each a group of first texts and a group of second texts."""
-        rng = random_stream("window", self.seed, epoch, number)
+        rng = purpose_stream("window", self.seed, epoch, number)
         size = self._group_size(len(window))
         steps = self._group_count(len(window)) // 2 // self.ranks
         kept = rng.permutation(len(window))[: steps * 2 * self.ranks * size]  # the rest fills no group
@@ -348,20 +350,20 @@ class PairSampler:
             group_b = [groups[second][i] for i in shuffle]
             yield groups[first], _parted(groups[first], group_b)
 
-    def _rows(self, texts: list[str], rng: Rng) -> list[Row]:
+    def _rows(self, texts: list[str], rng: Rng) -> list[MaskedSentence]:
         texts = [restyle(text, rng) if rng.random() < self.restyled else text for text in texts]
         masked = [mask_words(text, self.mask_probability, self.mask_token, rng) for text in texts]
         inputs, targets = self.tokenize(masked, texts)
-        return [Row(*parts) for parts in zip(texts, inputs, targets, strict=True)]
+        return [MaskedSentence(*parts) for parts in zip(texts, inputs, targets, strict=True)]
 
-    def _batch(self, group_a: list[Row], group_b: list[Row], step: int) -> PairBatch:
+    def _batch(self, group_a: list[MaskedSentence], group_b: list[MaskedSentence], step: int) -> PairBatch:
         alpha = draw_alpha(
-            random_stream("alpha", self.seed, step, self.rank), mirrored=self.mirrored, middle=self.middle
+            purpose_stream("alpha", self.seed, step, self.rank), mirrored=self.mirrored, middle=self.middle
         )
         return collate(group_a, group_b, alpha, self.pad_id)
 
 
-def _parted(group_a: list[Row], group_b: list[Row]) -> list[Row]:
+def _parted(group_a: list[MaskedSentence], group_b: list[MaskedSentence]) -> list[MaskedSentence]:
     """Rotate `group_b` until no text is paired with itself, if possible: a corpus may contain duplicates."""
     for turn in range(len(group_b)):
         turned = group_b[turn:] + group_b[:turn]
@@ -370,7 +372,7 @@ def _parted(group_a: list[Row], group_b: list[Row]) -> list[Row]:
     return group_b
 
 
-def collate(group_a: list[Row], group_b: list[Row], alpha: float, pad_id: int) -> PairBatch:
+def collate(group_a: list[MaskedSentence], group_b: list[MaskedSentence], alpha: float, pad_id: int) -> PairBatch:
     """Combine two groups of M rows to one minibatch."""
     ids_a, mask_a = padded_ids([row.input_ids for row in group_a], pad_id)
     ids_b, mask_b = padded_ids([row.input_ids for row in group_b], pad_id)

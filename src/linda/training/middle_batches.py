@@ -20,7 +20,7 @@ from linda.crossovers import Crossover, CutText
 from linda.errors import LindaError, checked_ratio, checked_text
 from linda.files.textio import open_text
 from linda.model.loss import CHOICE_TEMPERATURE, IGNORED
-from linda.training.corpus import Rng, Tokenizer, mask_words, padded_ids, random_stream
+from linda.training.corpus import Rng, Tokenizer, mask_words, padded_ids, purpose_stream
 
 _SHARDS_IN_WINDOW = 8  # held in memory and sorted by length at a time
 _LENGTH_JITTER = 0.15  # rows of a minibatch are of like length, but not always of the same
@@ -145,18 +145,18 @@ class MiddleSampler:
         """Minibatches from a step on; those before it are skipped, not made."""
         step = 0
         for epoch in itertools.count():
-            order = random_stream("window", self.seed, epoch).permutation(len(self.files))
+            order = purpose_stream("window", self.seed, epoch).permutation(len(self.files))
             start_of_epoch = step
             for number, start in enumerate(range(0, len(order), _SHARDS_IN_WINDOW)):
                 window = [
                     pair for i in order[start : start + _SHARDS_IN_WINDOW] for pair in read_middles(self.files[i])
                 ]
-                rng = random_stream("draw", self.seed, epoch, number)
+                rng = purpose_stream("draw", self.seed, epoch, number)
                 groups = self._groups(window, rng)
                 mine = groups[self.rank : len(groups) - len(groups) % self.ranks : self.ranks]
                 for group in mine:
                     if step >= first_step:
-                        yield self._batch(group, random_stream("alpha", self.seed, step, self.rank))
+                        yield self._batch(group, purpose_stream("alpha", self.seed, step, self.rank))
                     step += 1
             if step == start_of_epoch:
                 raise LindaError(f"too few middles: {self.pairs * self.ranks} pairs or more are needed in a file")
