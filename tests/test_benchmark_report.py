@@ -430,22 +430,35 @@ def test_rare_classes_and_noise_are_columns_in_order() -> None:
     assert columns == ["5:50 a", "5:50 b", "5:50 b noise 0.2", "30:90 b", "full"]
 
 
+SINGLE = {"trec-coarse": None, "trec-fine": None, "sst2": None, "imdb": None}
+PAIRS = {"rte": None, "qnli": 25_000, "mnli": 25_000}
+BASELINES = {"vanilla", "eda", "ssmba", "mixup", "linda-raw"}
+LABELS = {"vanilla", "linda-raw", "linda-raw-sharpened", "linda-raw-predicted"}
+
+
 @pytest.mark.parametrize(
-    ("name", "shots", "rows"),
+    ("name", "shots", "rows", "methods"),
     [
-        ("low-resource", (5, 10), {"trec-coarse": None, "trec-fine": None, "sst2": None, "imdb": None}),
-        ("full", (), {"trec-coarse": None, "trec-fine": None, "sst2": None, "imdb": None}),
-        ("nli", (), {"rte": None, "qnli": 25_000, "mnli": 25_000}),
+        ("low-resource", (5, 10), SINGLE, BASELINES),
+        ("full", (), SINGLE, BASELINES | LABELS),
+        ("nli", (), PAIRS, BASELINES | LABELS),
+        ("ood", (), {"movies": None, "womens-clothing": None, "yelp-cuisine": None}, BASELINES | LABELS),
+        ("labels", (), SINGLE | PAIRS, LABELS),
     ],
 )
-def test_the_profile_of_the_paper_has_its_settings(name: str, shots: tuple[int, ...], rows: dict[str, Any]) -> None:
+def test_the_profile_of_the_paper_has_its_settings(
+    name: str, shots: tuple[int, ...], rows: dict[str, Any], methods: set[str]
+) -> None:
     """§5 and Appendix B: BERT-base on whole texts, equal epochs, these tasks and samples."""
     experiment = find_experiment(name, "paper")
     assert experiment.encoder == "google-bert/bert-base-uncased"
     assert (experiment.max_length, experiment.budget, experiment.test_size) == (512, "epochs", None)
     assert experiment.shots == shots
     assert {task: experiment.rows_of(task) for task in experiment.tasks} == rows
-    assert {"vanilla", "eda", "ssmba", "mixup", "linda-raw"} <= set(experiment.methods)
+    assert methods <= set(experiment.methods)
+    drawn = {(task, protocol.name) for task in experiment.tasks for protocol in experiment.draws(task)}
+    full = {(task, "full" if size is None else f"{size} rows") for task, size in rows.items()}
+    assert drawn == ({(task, f"{number}-shot") for task in rows for number in shots} or full)
     assert (experiment.as_published, experiment.engine, experiment.learning_rate) == (True, "torch", 3e-5)
     raw = parse_recipe("linda-raw").policy
     assert (raw.partners, raw.raw_ratio, raw.labels, raw.per_row) == ("any", True, "interpolated", 1)
@@ -463,3 +476,4 @@ def test_the_profile_of_a_laptop_is_smaller_and_never_trains_longer_for_more_row
         assert experiment.test_size == 2000
         assert not experiment.as_published
         assert experiment.methods == find_experiment(name, "paper").methods
+        assert experiment.train_size == {"low-resource": None, "ood": 250}.get(name, 1000)

@@ -8,6 +8,8 @@ from dataclasses import asdict
 import click
 import pytest
 
+from linda.augmentation.examples import RECORD
+from linda.augmentation.tables import NewRow
 from linda.cli import main
 from linda.cli import train as train_command
 from linda.cli.grouped_help import GroupedCommand
@@ -74,3 +76,14 @@ def test_the_defaults_of_train_are_those_of_the_presets() -> None:
         assert setting.paper == presets["paper"][name], name
         if name != "base":
             assert setting.small == presets["small"][name], name
+
+
+def test_augment_lists_the_columns_that_it_adds() -> None:
+    described = str(COMMANDS["linda augment"].help).split("Added columns: ")[1]
+    listed = re.findall(r"\w+", re.sub(r"\([^)]*\)|\band\b", "", described))
+    assert listed == list(RECORD)
+
+
+def test_a_new_row_has_the_columns_of_the_record() -> None:
+    """The method is the same for all rows, and in the settings."""
+    assert NewRow._fields == ("example", *(name for name in RECORD if name != "method"))

@@ -289,3 +289,9 @@ def test_a_closed_pipe_and_an_untold_locale_are_quiet(tiny_model_folder: Path, t
             env={**os.environ, "LC_ALL": "C"},
         )
     assert done.stderr == ""
+
+
+def test_standard_output_is_utf_8_whatever_the_locale() -> None:
+    command = [sys.executable, "-m", "linda", "interpolate", "漢字 🦋", "漢字 🦋"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "漢字 🦋\n".encode(), b"")
