@@ -25,7 +25,7 @@ from linda.engines.decoding import Decoding, Frame, Hypothesis
 from linda.engines.int8_engine import Int8Engine
 from linda.engines.torch_engine import TorchEngine
 from linda.errors import LindaError
-from linda.model.batching import batches
+from linda.model.batching import batches, by_length
 
 VOCABULARY, WIDTH, LONGEST = 60, 16, 12
 
@@ -400,3 +400,9 @@ def test_batches_hold_rows_of_like_length_within_the_budget() -> None:
     assert batches([], 64) == []
     with pytest.raises(LindaError, match="batch_tokens=0"):
         batches([1], 0)
+
+
+def test_groups_by_length_keep_the_order_of_equal_rows() -> None:
+    words = ["of", "a", "the", "b", "at"]
+    assert by_length(words, len, 2) == [["a", "b"], ["of", "at"], ["the"]]
+    assert by_length([], len, 2) == []

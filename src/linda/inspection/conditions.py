@@ -18,6 +18,7 @@ from linda.inspection.path import GRID
 from linda.measures.pairs import Pair
 from linda.model import LindaModel
 from linda.model.attention_mixing import Mixture
+from linda.model.batching import by_length
 from linda.model.loss import as_targets
 
 STATES, ATTENTION = "states", "attention"  # the two ways of mixing, as in `LindaConfig.mixing`
@@ -64,10 +65,8 @@ def measure_conditions(
     log_p_a: dict[float, list[Tensor]] = {alpha: [] for alpha in GRID}
     log_p_b: dict[float, list[Tensor]] = {alpha: [] for alpha in GRID}
     tokens_a = tokens_b = 0
-    by_length = sorted(pairs, key=lambda pair: len(pair[0]) + len(pair[1]))
     with tqdm(total=len(pairs), desc=f"conditions ({mixing})", unit="pair", disable=not progress) as bar:
-        for start in range(0, len(pairs), _BATCH_PAIRS):
-            batch = by_length[start : start + _BATCH_PAIRS]
+        for batch in by_length(pairs, lambda pair: len(pair[0]) + len(pair[1]), _BATCH_PAIRS):
             a, b = model.tokenize([a for a, _ in batch]), model.tokenize([b for _, b in batch])
             texts = model.encode(**a), a["attention_mask"], model.encode(**b), b["attention_mask"]
             targets_a, targets_b = as_targets(**a), as_targets(**b)

@@ -23,6 +23,7 @@ from linda.files.textio import atomic_writer, open_text, writing
 from linda.middles.ngrams import TrigramModel
 from linda.middles.rerank import SeamRanker
 from linda.middles.seams import trigram_search
+from linda.model.batching import by_length
 from linda.training.corpus import name_and_share, restyle
 
 SHARD_PAIRS = 512
@@ -161,9 +162,7 @@ def make_middles(
         found.append([(ratio, search.best(ratio, candidates if ranker else 1)) for ratio in pair.ratios])
     if ranker is not None:
         # Pairs of similar length are batched together; the results are put back in order.
-        order = sorted(range(len(pairs)), key=lambda p: len(pairs[p].a) + len(pairs[p].b))
-        for start in range(0, len(order), _RANKED_AT_ONCE):
-            batch = order[start : start + _RANKED_AT_ONCE]
+        for batch in by_length(range(len(pairs)), lambda p: len(pairs[p].a) + len(pairs[p].b), _RANKED_AT_ONCE):
             ranked = ranker.rank([cut[p] for p in batch], [found[p] for p in batch])
             for p, by_ratio in zip(batch, ranked, strict=True):
                 found[p] = list(zip(pairs[p].ratios, by_ratio, strict=True))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -10,6 +11,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from linda.errors import LindaError
+
+Item = TypeVar("Item")
 
 # PyTorch's softmax is six times slower on rows that do not fill a vector register, and rounds them differently. Without
 # this minimum width, the last bits of a row would depend on the length of the other rows in its batch.
@@ -51,6 +54,22 @@ def batches(
         else:
             groups.append([row])
     return groups
+
+
+def by_length(rows: Iterable[Item], length: Callable[[Item], Any], size: int) -> list[list[Item]]:
+    """Group rows of similar length, shortest first, `size` at a time; the last group may be smaller.
+
+    Args:
+        rows: anything that has a length.
+        length: what to sort by. Rows of the same length stay in their order.
+        size: rows in a group.
+
+    Example:
+        >>> by_length(["of", "a", "the", "b"], len, 2)
+        [['a', 'b'], ['of', 'the']]
+    """
+    ordered = sorted(rows, key=length)
+    return [ordered[start : start + size] for start in range(0, len(ordered), size)]
 
 
 def padded(sequences: Sequence[Tensor], value: float = 0.0, *, narrowest: int = NARROWEST) -> tuple[Tensor, Tensor]:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from linda.errors import LindaError, checked_text, reason
 from linda.files.textio import open_text
-from linda.model.batching import padded
+from linda.model.batching import by_length, padded
 from linda.model.loss import IGNORED, draw_alpha
 
 Rng = np.random.Generator
@@ -342,8 +342,7 @@ class PairSampler:
         steps = self._group_count(len(window)) // 2 // self.ranks
         kept = rng.permutation(len(window))[: steps * 2 * self.ranks * size]  # the rest fills no group
         rows = self._rows([window[i] for i in kept], rng)
-        rows.sort(key=lambda row: (len(row.input_ids), len(row.target_ids)))
-        groups = [rows[i : i + size] for i in range(0, len(rows), size)]
+        groups = by_length(rows, lambda row: (len(row.input_ids), len(row.target_ids)), size)
         order = rng.permutation(len(groups)).reshape(-1, 2)
         shuffles = [rng.permutation(size) for _ in order]  # the same for all ranks
         for (first, second), shuffle in list(zip(order, shuffles, strict=True))[self.rank :: self.ranks]:

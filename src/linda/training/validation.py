@@ -9,6 +9,7 @@ import torch
 from linda.engines.decoding import generate
 from linda.measures import unigram_precision
 from linda.model import LindaModel
+from linda.model.batching import by_length
 from linda.model.loss import IGNORED, as_targets
 from linda.training.corpus import Tokenizer
 from linda.training.middle_batches import MiddlePair, middle_batch
@@ -27,13 +28,13 @@ def validate(model: LindaModel, sentences: list[str]) -> dict[str, Any]:
     was_training = model.training
     model.eval()
     half = len(sentences) // 2
-    pairs = sorted(zip(sentences[:half], sentences[half : 2 * half], strict=True), key=lambda p: len(p[0]))
+    pairs = zip(sentences[:half], sentences[half : 2 * half], strict=True)
     losses = dict.fromkeys(RATIOS, 0.0)
     tokens = dict.fromkeys(RATIOS, 0.0)
     precisions: dict[float, list[float]] = {1.0: [], 0.0: []}
     with torch.inference_mode():
-        for start in range(0, half, _BATCH):
-            a, b = (list(side) for side in zip(*pairs[start : start + _BATCH], strict=True))
+        for group in by_length(pairs, lambda pair: len(pair[0]), _BATCH):
+            a, b = (list(side) for side in zip(*group, strict=True))
             targets_a, targets_b = (as_targets(**model.tokenize(texts)) for texts in (a, b))
             for alpha in RATIOS:
                 states, mask = model.mix_texts(a, b, alpha)
@@ -61,10 +62,9 @@ def validate_middles(model: LindaModel, pairs: list[MiddlePair], tokenize: Token
     model.eval()
     loss = choice = tokens = 0.0
     rows = sum(len(pair.rows) for pair in pairs)
-    by_length = sorted(pairs, key=lambda pair: len(pair.a) + len(pair.b))
     with torch.inference_mode():
-        for start in range(0, len(pairs), _PAIRS_OF_MIDDLES):
-            batch = middle_batch(by_length[start : start + _PAIRS_OF_MIDDLES], tokenize, model.tokenizer.pad_token_id)
+        for group in by_length(pairs, lambda pair: len(pair.a) + len(pair.b), _PAIRS_OF_MIDDLES):
+            batch = middle_batch(group, tokenize, model.tokenizer.pad_token_id)
             output = model(**batch.to(model.device))
             share = (int(batch.row.max()) + 1) / rows
             loss += output.reconstruction.item() * share
