@@ -1,9 +1,13 @@
 """Tables: upload, preview, run, stop, download; the file is that of the command which is shown."""
 
 import json
+import math
 import shlex
+from datetime import date
+from io import BytesIO
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -58,6 +62,29 @@ def test_a_bad_upload_is_422(server: Serving, name: str, body: bytes | str, word
     answer = server.upload(name, body)
     assert answer.status_code == 422
     assert answer.json()["error"].startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (b"\xff", "b'\\xff'"),
+        ({"raw": b"\xff"}, {"raw": "b'\\xff'"}),
+        (math.nan, None),
+        (date(2026, 11, 18), "2026-11-18"),
+    ],
+)
+def test_what_json_cannot_hold_is_shown_as_python_writes_it(server: Serving, value: object, shown: object) -> None:
+    file = BytesIO()
+    pq.write_table(pa.table({"text": ["a b", "c d"], "label": ["x", "x"], "more": [value, value]}), file)
+    answer = server.upload("reviews.parquet", file.getvalue())
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["first_rows"][0] == {"text": "a b", "label": "x", "more": shown}
+
+
+def test_a_lone_surrogate_in_a_table_is_shown(server: Serving) -> None:
+    answer = server.upload("reviews.jsonl", '{"text": "a b", "label": "x", "more": "\\ud800"}\n' * 2)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["first_rows"][0]["more"] == "'\\ud800'"
 
 
 def as_jsonl(table: str) -> str:
