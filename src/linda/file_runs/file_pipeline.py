@@ -104,10 +104,12 @@ def augment_file(
                 on_note(note)
             numbers = request.chosen(manifest)
             missing = request.missing(folder, manifest)
+            # Before anything is computed: a part of another run is an error.
+            tally = folder.tally(manifest, sorted(set(numbers) - set(missing)))
             if missing:
                 _check_disk_space(folder, manifest, augmenter, plan)
                 executor(folder, manifest, augmenter, plan, missing)
-            tally = folder.tally(manifest, numbers)
+                tally += folder.tally(manifest, missing)
             if block_range is None and not request.is_folder:
                 write_output(output, output_format, folder, manifest, augmenter)
     return _summary(manifest, numbers, tally, time.monotonic() - start, augmenter)
