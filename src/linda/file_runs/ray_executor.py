@@ -20,6 +20,7 @@ from linda.augmentation.planning.plan import Plan
 from linda.errors import LindaError
 from linda.file_runs.block_pipeline import PartWriter
 from linda.file_runs.parts import Manifest, PartsFolder
+from linda.file_runs.preparation import check_processor
 from linda.file_runs.ray_pool import RayPool, check_version, full_name
 from linda.methods.protection import is_file
 
@@ -57,6 +58,7 @@ class BlockActor:
             host = socket.gethostname()
             raise LindaError(f"the worker on {host} finds no run in {folder}; give a folder that all machines share")
         check_version(manifest.run["linda"])
+        check_processor(manifest.run)
         return PartWriter(folder, manifest, self._augmenter, self._plan, keep_journals=False)
 
 
