@@ -21,7 +21,7 @@ from linda.errors import LindaError
 from linda.file_runs.block_pipeline import PartWriter
 from linda.file_runs.parts import Manifest, PartsFolder
 from linda.file_runs.preparation import check_processor
-from linda.file_runs.ray_pool import RayPool, check_version, full_name
+from linda.file_runs.ray_pool import RayPool, check_version, full_name, use_assigned_threads
 from linda.methods.protection import is_file
 
 
@@ -52,6 +52,7 @@ class BlockActor:
 
     @cached_property
     def _write_part(self) -> PartWriter:
+        use_assigned_threads()
         folder = PartsFolder(self._name)
         manifest = folder.manifest()
         if manifest is None:
