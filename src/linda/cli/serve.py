@@ -21,8 +21,6 @@ EXAMPLES = """\b
 Examples:
   On this machine only, with the results of a benchmark that may still be running:
     linda serve --bench results
-  Behind a proxy with TLS; clients must send the token:
-    LINDA_TOKEN=$(openssl rand -hex 16) linda serve --no-open --allow-host linda.example.org
   For other machines in the network; clients must send the token:
     LINDA_TOKEN=$(openssl rand -hex 16) linda serve --host 0.0.0.0 --no-open
 """
