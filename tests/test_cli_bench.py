@@ -183,7 +183,10 @@ def test_a_pipeline_of_ones_own(files: Path, monkeypatch: pytest.MonkeyPatch) ->
         (["--unlabelled", "nowhere.csv"], "nowhere.csv"),
         (["--folds", "1"], "folds is 1; give 0 for none, or at least 2"),
         (["--student", "tfidf", "--epochs", "3"], "--epochs has no effect: only finetune has it"),
-        (["--teacher", "tfidf"], "--teacher has no effect: no method predicts labels, as eda+labels=predicted does"),
+        (
+            ["--teacher", "tfidf"],
+            "--teacher has no effect: no method uses predicted labels (such as eda+labels=predicted)",
+        ),
         (["--unlabelled", "rest", "--shots", "5"], "--unlabelled has no effect: no method uses unlabelled texts"),
     ],
 )

@@ -60,10 +60,10 @@ class _LazyGroup(click.Group):
             command = error.ctx.command_path if error.ctx is not None else ctx.command_path
             message = f"{error.format_message()} (see {command} --help)"
         except OSError as error:
-            if error.errno == errno.EPIPE:  # the reader of a pipe went away; click ends quietly
+            if error.errno == errno.EPIPE:  # the pipe was closed; click exits silently
                 raise
             named = "" if error.filename is None else f" ({error.filename})"
-            message = f"the system refuses: {os_reason(error)}{named}"
+            message = f"operating system error: {os_reason(error)}{named}"
         except MemoryError:
             message = "there is not enough memory; give smaller batches, fewer rows or a smaller model"
         click.echo(f"linda: {_one_line(message)}", err=True)

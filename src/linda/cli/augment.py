@@ -216,7 +216,7 @@ def _check_needed(context: click.Context) -> None:
         (given["unlabelled"] is not None, ("partners",), "with --unlabelled, partners are unlabelled texts"),
         (given["balance"] is not None, ("per_row", "total"), "--balance determines the number of new rows"),
         (given["method"] in _CHANGE_ONE, of_mixing, f"{given['method']} does not mix texts"),
-        (given["method"] in _WITHOUT_LINDA, ("model", "engine"), f"{given['method']} uses no such model"),
+        (given["method"] in _WITHOUT_LINDA, ("model", "engine"), f"{given['method']} does not use a LINDA model"),
         (given["method"] in _WITHOUT_LINDA, ("raw_ratio",), "only linda has a calibrated ratio"),
         (given["labels"] != "predicted", ("teacher",), "only --labels predicted uses it"),
         (given["on"] != "ray", ("ray_address", "gpus_per_worker"), "only --on ray uses it"),
@@ -243,7 +243,7 @@ def _drawn_plan(augmenter: Any, source: str, input_format: str | None, block_row
     from linda.file_runs.file_pipeline import draw_table_plan
 
     if source == "-":
-        raise LindaError("--save-plan needs to read the input twice, so it cannot be a pipe; give a file")
+        raise LindaError("--save-plan reads the input twice, but a pipe can be read only once; give a file")
     return draw_table_plan(augmenter, source, input_format, block_rows)
 
 

@@ -273,8 +273,12 @@ def _check_used(context: click.Context, recipes: list[Recipe], settings: Benchma
     for used, names, reason in (
         (settings.kind.trains_encoder, {"budget"}, f"{settings.student} is not trained in epochs"),
         (trains, {"learning_rate", "batch_size", "epochs"}, "only finetune has it"),
-        (uses_teacher, {"teacher", "teacher_encoder"}, "no method predicts labels, as eda+labels=predicted does"),
-        (uses_unlabelled, {"unlabelled"}, "no method uses unlabelled texts, as pseudo-label does"),
+        (
+            uses_teacher,
+            {"teacher", "teacher_encoder"},
+            "no method uses predicted labels (such as eda+labels=predicted)",
+        ),
+        (uses_unlabelled, {"unlabelled"}, "no method uses unlabelled texts (such as pseudo-label)"),
     ):
         if not used and (idle := sorted(names & asked_for(context))):
             raise LindaError(f"{option_name(context, idle[0])} has no effect: {reason}")

@@ -55,7 +55,9 @@ def checked_rows(a: str | list[str], b: str | list[str], alpha: float | Sequence
 def checked_text_rows(texts: Sequence[Sequence[str]], weights: Any, seed: int) -> list[TextsRow]:
     """Check parallel lists of texts, and their weights: one list for all rows, one per row, or None (equal weights)."""
     if any(isinstance(column, str) or not isinstance(column, Iterable) for column in texts):
-        raise LindaError("the texts to mix must all be texts or all be lists of texts, got some of each")
+        raise LindaError(
+            "the texts to mix must all be texts or all be lists of texts, got a mixture of texts and lists"
+        )
     columns = [list(column) for column in texts]
     lengths = [len(column) for column in columns]
     if len({*lengths}) > 1:
