@@ -124,6 +124,10 @@ class TextClassifier:
 
         Returns:
             This classifier.
+
+        Example:
+            >>> labels = np.array([[1.0, 0.0], [0.3, 0.7]])  # soft labels
+            >>> TextClassifier().fit(["a fine film", "a dull film"], labels, classes=["pos", "neg"])
         """
         checked_integer(seed, "seed", 0, MOST_SEED)
         rows = TrainingRows.of(texts, labels, pairs, weights, classes)
