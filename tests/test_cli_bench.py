@@ -92,8 +92,8 @@ def test_bad_tasks_are_one_line(tmp_path: Path) -> None:
         (["--methods", "eda"], "--methods needs data: --tasks, --paper, or --train and --test"),
         (["--seeds", "9"], "--seeds needs data"),
         (["--paper", "full", "--label", "stars"], "--label names a column of your own files"),
-        (["--tasks", "sst2", "--profile", "paper"], "--profile goes with --paper"),
-        (["--train", "a.csv", "--test", "a.csv", "--data", "."], "--data is the folder of tasks by name"),
+        (["--tasks", "sst2", "--profile", "paper"], "--profile has no effect without --paper"),
+        (["--train", "a.csv", "--test", "a.csv", "--data", "."], "--data is a folder of named tasks"),
         (["--train", "my.csv"], "both --train FILE and --test FILE"),
         ([], "there are no results"),
     ):

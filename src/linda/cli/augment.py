@@ -51,7 +51,7 @@ Examples:
 
 BALANCE_HELP = (
     "Fill up classes, instead of --per-row: without a value, to the size of the largest; to a number of rows (200); to "
-    "a share of the largest (0.5); or only some classes (rare=300,other=100). Give it after IN."
+    "a share of the largest (0.5); or only some classes (rare=300,other=100). Without a value, put it after IN."
 )
 PROTECT_HELP = (
     "Words of the parents that a new text must contain: separated by commas, one per line of a .txt file, or a regular "
@@ -81,7 +81,7 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 @click.option("--unlabelled", metavar="FILE", type=FILE, help=UNLABELLED_HELP)
 @click.option("--weight", default=1.0, help=WEIGHT_HELP)
 @click.option("--ratio", default="uniform", help=RATIO_HELP)
-@click.option("--raw-ratio", is_flag=True, help="Mix by the ratio itself, without calibration, as in the paper.")
+@click.option("--raw-ratio", is_flag=True, help="Use the ratio as given, without calibration, as in the paper.")
 @click.option("--seed", default=0, type=SEED, help="Seed of the plan and the texts.")
 @click.option("--plan", "plan_file", metavar="FILE", type=FILE, help="Use this plan instead of drawing one.")
 @click.option(
@@ -102,19 +102,17 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 @click.option("--protect", metavar="WORDS|FILE|regex:…", multiple=True, help=PROTECT_HELP)
 @click.option("--keep", multiple=True, type=click.Choice(GATES), help="Disable this filter. Can be repeated.")
 @click.option("--retries", default=2, type=click.IntRange(0, 1000), help="Attempts to replace a rejected text.")
-@click.option("--skip-empty", is_flag=True, help="Leave out rows without text instead of stopping.")
+@click.option("--skip-empty", is_flag=True, help="Skip rows without text instead of raising an error.")
 @click.option("--resume", is_flag=True, help="Continue an unfinished run.")
 @click.option("--restart", is_flag=True, help="Delete an unfinished run and start over.")
 @click.option(
     "--batch-size", default=128, type=click.IntRange(1, 10**6), help="Rows per batch; does not affect results."
 )
-@click.option(
-    "--workers", default=1, type=click.IntRange(1, 256), help="Processes that write; does not affect results."
-)
+@click.option("--workers", default=1, type=click.IntRange(1, 256), help="Worker processes; does not affect results.")
 @click.option("--block-rows", default=BLOCK_ROWS, type=click.IntRange(1), help=BLOCK_ROWS_HELP)
 @click.option("--shuffle", is_flag=True, help="Shuffle the rows, by the seed, before they are cut into blocks.")
-@click.option("--block-range", metavar="FIRST:STOP", help="Compute only these blocks, e.g. 0:40; --join completes OUT.")
-@click.option("--join", is_flag=True, help="Check that all blocks are computed, and complete OUT.")
+@click.option("--block-range", metavar="FIRST:STOP", help="Compute only these blocks, e.g. 0:40; --join writes OUT.")
+@click.option("--join", is_flag=True, help="Check that all blocks are computed, and write OUT.")
 @on_option
 @ray_address_option
 @gpus_per_worker_option

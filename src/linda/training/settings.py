@@ -50,7 +50,7 @@ class TrainingSettings:
         accumulate: Minibatches per update.
         learning_rate: Learning rate after the warm-up.
         warmup: Updates of linear warm-up.
-        decay: Final share of the run in which the rate falls to 0; 0 keeps it constant.
+        decay: Final share of the run in which the learning rate falls to 0; 0 keeps it constant.
         weight_decay: Weight decay of AdamW.
         clip: Maximum gradient norm; 0 disables clipping.
         dropout: Dropout; None keeps that of the base.
@@ -69,7 +69,7 @@ class TrainingSettings:
         max_length: Maximum tokens of a sentence; longer ones are cut.
         restyled: Share of sentences to change in style: lower case, no full stop, cut off.
         middle: The ratio is drawn from Beta(middle, middle); 1 is uniform.
-        window: Sentences to hold in memory and shuffle at a time.
+        window: Size of the shuffle buffer, in sentences.
         precision: "auto", "no", "bf16" or "fp16".
         engine: Engine that calibrates the trained model: "auto", "int8" or "torch".
         seed: Seed of masks, pairs, ratios, noise and dropout.
