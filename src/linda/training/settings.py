@@ -59,7 +59,7 @@ class TrainingSettings:
         ends: Share of pairs of middles with a copy of one text as an extra target.
         text_share: Attention mixing: share of minibatches of sentences that are read without a source text.
         candidates: With middles: crossovers per ratio to learn to choose from; 1 disables the choice.
-        mixing: As in `LindaConfig`, like the next seven.
+        mixing: "states" or "attention", see `LindaConfig`.
         mask_probability: Probability of masking a word.
         norm_penalty: λ of Eq. 6.
         noise: Standard deviation of the noise on states.
