@@ -26,7 +26,8 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 docs: $(STAMP)  ## build the documentation site into build/site; broken links are errors
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@# Without --quiet, which hides the warnings that --strict counts: the check would always pass.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo build/site/index.html
 
 figures: $(STAMP)  ## draw the figures of the documentation from committed results and the embedded model

@@ -3,8 +3,8 @@
     python scripts/studies.py --study imbalance --data tasks --work results [--size small] [--dry-run] [-- options]
 
 A study has sizes. A larger size computes more tasks, shots and seeds into the same folders of WORK, so that nothing is
-computed twice. Texts and vectors are kept in WORK/studies.cache, which all studies share. The same command again
-computes only what is missing. Options after -- are of `linda bench`.
+computed twice. Texts and vectors are kept in WORK/studies.cache, which all studies share. Run the same command again to
+compute only what is missing. Options after -- are passed to `linda bench`.
 """
 
 from __future__ import annotations

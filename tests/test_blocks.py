@@ -319,7 +319,7 @@ def test_blocks_without_partners_are_told(source: Path, tmp_path: Path) -> None:
     notes: list[str] = []
     summary = run(source, tmp_path / "out.csv", block_rows=49, on_note=notes.append)
     assert summary.tally.planned == 49
-    assert notes[1].startswith("1 rows are the only ones with their label in their block")
+    assert notes[1].startswith("1 rows have a label that no other row in their block has")
     assert notes[2].startswith("1 of 2 blocks have no rows that can be mixed")
 
 

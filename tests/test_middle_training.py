@@ -214,7 +214,7 @@ class TestFiles:
             read_middles(path)
 
     def test_a_folder_without_any_says_what_to_do(self, tmp_path: Path) -> None:
-        with pytest.raises(LindaError, match=r"no file of middles in .*; make some with `linda middles make`"):
+        with pytest.raises(LindaError, match=r".* contains no middles; create them with `linda middles make`"):
             shard_files([str(tmp_path), str(tmp_path / "missing")])
 
     def test_the_last_of_several_files_is_held_out(self, folder: Path) -> None:
@@ -428,8 +428,8 @@ class TestCommandLine:
     @pytest.mark.parametrize(
         ("arguments", "expected"),
         [
-            (["--middles", "EMPTY", "--base", "BASE"], "make some with `linda middles make`"),
-            (["--middles", "MISSING", "--base", "BASE"], "make some with `linda middles make`"),
+            (["--middles", "EMPTY", "--base", "BASE"], "create them with `linda middles make`"),
+            (["--middles", "MISSING", "--base", "BASE"], "create them with `linda middles make`"),
             (["--middles", "MIDDLES", "--base", "BASE", "--mixing", "states"], "--mixing attention"),
             (["--middles", "MIDDLES", "--base", "BASE", "--pair-share", "1.5"], "pair_share is 1.5"),
             (["--middles", "MIDDLES", "--base", "BASE", "--ends", "-1"], "ends is -1"),

@@ -51,7 +51,7 @@ class LindaSampler(BaseOverSampler):
         gates: The filters for new texts; None for all.
         retries: How often a rejected text is written again.
         batch_size: Rows per batch; does not affect the rows.
-        workers: Processes that write texts; does not affect the rows.
+        workers: Worker processes; does not affect results.
 
     Attributes:
         sampling_strategy_: New rows of each class.

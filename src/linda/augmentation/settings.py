@@ -64,7 +64,7 @@ class AugmentationSettings:
         trigrams: Trigram table of crossover: a file written by `linda middles table`.
         protect: Words of the parents that a new text must contain: "Paris,New York", a .txt file with one word per
             line, "regex:PATTERN", or a list of those. EDA does not change them.
-        raw_ratio: Mix by the ratio itself, without calibration, as in the paper.
+        raw_ratio: Use the ratio as given, without calibration, as in the paper.
         labels: How new rows are labelled: interpolated, sharpened, predicted, measured or hard.
         temperature: Temperature of sharpened labels.
         teacher: Classifier for predicted labels: a folder or an object with `predict_proba`; None to fine-tune one.
@@ -74,10 +74,10 @@ class AugmentationSettings:
         weight: Training weight of new rows (originals: 1). A value other than 1 adds the column `weight`.
         gates: The filters for new texts.
         retries: How often a rejected text is written again, by sampling.
-        skip_empty: Leave out rows without text instead of raising an error.
+        skip_empty: Skip rows without text instead of raising an error.
         only_new: Return the new rows without the originals.
         batch_size: Rows per batch; does not affect the rows.
-        workers: Processes that write texts; does not affect the rows.
+        workers: Worker processes; does not affect results.
         progress: Show a progress bar and a summary.
 
     Example:

@@ -1,8 +1,8 @@
 """How long the missing cells of a grid will take, before they are computed.
 
-Cells of the same task, protocol and method that are already there tell it best. For others the time is estimated from
-the number of tokens that are trained on, tested and written. The rates below were measured on one core of a server of
-2026; they are meant for "an afternoon or a week?", not for comparing machines.
+Existing cells of the same task, protocol and method give the best estimate. For others the time is estimated from the
+number of tokens that are trained on, tested and written. The rates below were measured on one core of a server of
+2026; they give an order of magnitude only.
 """
 
 from __future__ import annotations

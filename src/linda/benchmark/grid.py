@@ -52,6 +52,12 @@ def make_grid(
 
     Returns:
         The cells. A cell that cannot be computed raises a LindaError here, before hours of work.
+
+    Example:
+        >>> tasks = [(OwnTask("reviews", Path("train.csv"), Path("test.csv")), [Protocol(shots=10)])]
+        >>> recipes = [parse_recipe(name) for name in ("vanilla", "eda", "linda")]
+        >>> len(make_grid(tasks, recipes, range(5), BenchmarkSettings(student="tfidf")))
+        15
     """
     _check_models(recipes, settings)
     grid = []
@@ -143,6 +149,11 @@ def run_grid(
 
     Returns:
         The number of cells that were computed.
+
+    Example:
+        >>> settings = BenchmarkSettings(student="tfidf")
+        >>> run_grid(make_grid(tasks, recipes, range(5), settings), settings, Path("results"))
+        15
     """
     check_comparable(chain(read_cells(output / CELLS), (cell.record(settings) for cell in cells)))
     if settings.cache is not None:

@@ -65,7 +65,12 @@ class LinearProbe:
         classes: Sequence[Any] | None = None,
         seed: int = 0,
     ) -> LinearProbe:
-        """Train on the rows. The arguments are those of `TextClassifier.fit`."""
+        """Train on the rows. The arguments are those of `TextClassifier.fit`.
+
+        Example:
+            >>> labels = np.array([[1.0, 0.0], [0.3, 0.7]])  # soft labels
+            >>> LinearProbe().fit(["a fine film", "a dull film"], labels, classes=["pos", "neg"])
+        """
         rows = TrainingRows.of(texts, labels, pairs, weights, classes)
         texts, pairs, targets, self.classes_, row_weights = rows
         self._head.fit(self._vectors(texts, pairs), targets, row_weights, seed)

@@ -124,6 +124,10 @@ class TextClassifier:
 
         Returns:
             This classifier.
+
+        Example:
+            >>> labels = np.array([[1.0, 0.0], [0.3, 0.7]])  # soft labels
+            >>> TextClassifier().fit(["a fine film", "a dull film"], labels, classes=["pos", "neg"])
         """
         checked_integer(seed, "seed", 0, MOST_SEED)
         rows = TrainingRows.of(texts, labels, pairs, weights, classes)
@@ -249,7 +253,7 @@ class TextClassifier:
         checked_number(self.learning_rate, "learning_rate", 0, 10**6)
         checked_number(self.dropout, "dropout", 0, 1)
         if self.mixup is not None and not checked_number(self.mixup, "mixup", 0, 10**6) > 0:
-            raise LindaError("mixup is 0; it must be above 0, or None for none")
+            raise LindaError("mixup is 0; it must be above 0, or None to disable it")
 
     def _fitted(self) -> _Network:
         if self._network is None:

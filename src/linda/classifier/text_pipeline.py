@@ -62,7 +62,12 @@ class TextPipeline:
         classes: Sequence[Any] | None = None,
         seed: int = 0,
     ) -> TextPipeline:
-        """Train on the rows. The arguments are those of `TextClassifier.fit`. A pair is joined to one text."""
+        """Train on the rows. The arguments are those of `TextClassifier.fit`. A pair is joined to one text.
+
+        Example:
+            >>> labels = np.array([[1.0, 0.0], [0.3, 0.7]])  # soft labels
+            >>> TextPipeline(tfidf_pipeline()).fit(["a fine film", "a dull film"], labels, classes=["pos", "neg"])
+        """
         rows = TrainingRows.of(texts, labels, pairs, weights, classes)
         texts, pairs, targets, self.classes_, row_weights = rows
         joined = _joined(texts, pairs)

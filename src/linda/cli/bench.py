@@ -75,7 +75,7 @@ Examples:
     "--output",
     required=True,
     type=PATH,
-    help="Folder of the results. Without data options: write the report of the folder again.",
+    help="Folder of the results. Without data options, only write its report again.",
 )
 @click.option("--train", type=PATH, help="Training file: CSV, TSV, JSONL or Parquet.")
 @click.option("--test", type=PATH, help="Test file.")
@@ -106,7 +106,7 @@ Examples:
 )
 @click.option("--rare", help="The rare class of --imbalance; by default each class in turn.")
 @click.option("--label-noise", help="Share of training rows that get a wrong label, e.g. 0.2 or 0,0.1,0.2.")
-@click.option("--test-size", type=click.IntRange(1, 10**9), help="Maximum number of test rows, the same for all.")
+@click.option("--test-size", type=click.IntRange(1, 10**9), help="Maximum number of test rows, the same rows for all.")
 @click.option("--small-classes", is_flag=True, help="Accept classes with fewer rows than requested.")
 @click.option(
     "--seeds",
@@ -183,14 +183,14 @@ Examples:
     type=click.IntRange(1, 256),
     default=2,
     help="Cells to compute at the same time, on one thread each; a single worker uses all threads. On Ray, the "
-    "default is as many as there is room for.",
+    "default fills the cluster.",
 )
 @click.option(
     "--cache",
     type=FILE,
-    help="File that keeps generated texts and sentence vectors, for runs with other students, labels or shots.",
+    help="Cache file of generated texts and sentence vectors, for runs with other students, labels or shots.",
 )
-@click.option("--dry-run", is_flag=True, help="Compute nothing; say how many cells are missing and how long they take.")
+@click.option("--dry-run", is_flag=True, help="Only print how many cells are missing, and how long they would take.")
 @on_option
 @ray_address_option
 @gpus_per_worker_option
@@ -251,9 +251,9 @@ def _check_needed(context: click.Context) -> None:
     if not has_files and (own := sorted(asked & {"text", "label", "pair", "domain"})):
         raise LindaError(f"{option_name(context, own[0])} names a column of your own files; give --train and --test")
     if has_files and "data" in asked:
-        raise LindaError("--data is the folder of tasks by name (--tasks, --paper), not of your own files")
+        raise LindaError("--data is a folder of named tasks (--tasks, --paper), not of your own files")
     if "profile" in asked and "paper" not in asked:
-        raise LindaError("--profile goes with --paper: one of the paper's experiments")
+        raise LindaError("--profile has no effect without --paper")
     if context.params["on"] != "ray" and (idle := sorted(asked & {"ray_address", "gpus_per_worker"})):
         raise LindaError(f"{option_name(context, idle[0])} has no effect: only --on ray uses it")
     if "cache" in asked and context.params["on"] == "ray":
@@ -273,8 +273,12 @@ def _check_used(context: click.Context, recipes: list[Recipe], settings: Benchma
     for used, names, reason in (
         (settings.kind.trains_encoder, {"budget"}, f"{settings.student} is not trained in epochs"),
         (trains, {"learning_rate", "batch_size", "epochs"}, "only finetune has it"),
-        (uses_teacher, {"teacher", "teacher_encoder"}, "no method predicts labels, as eda+labels=predicted does"),
-        (uses_unlabelled, {"unlabelled"}, "no method uses unlabelled texts, as pseudo-label does"),
+        (
+            uses_teacher,
+            {"teacher", "teacher_encoder"},
+            "no method uses predicted labels (such as eda+labels=predicted)",
+        ),
+        (uses_unlabelled, {"unlabelled"}, "no method uses unlabelled texts (such as pseudo-label)"),
     ):
         if not used and (idle := sorted(names & asked_for(context))):
             raise LindaError(f"{option_name(context, idle[0])} has no effect: {reason}")

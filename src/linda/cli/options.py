@@ -12,7 +12,7 @@ from linda.files.paths import checked_path
 
 
 class _UsablePath(click.Path):
-    """A path that a file or folder can have; `-`, a pipe, is one too."""
+    """A valid file or folder path, or `-`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
@@ -29,7 +29,7 @@ PAIRS = click.IntRange(1, 1_000_000)
 
 
 class _Seed(click.ParamType):
-    """A seed. Errors are those of Python and of the server."""
+    """A seed, with the same error messages as the Python API and the server."""
 
     name = "integer"
 

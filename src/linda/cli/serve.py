@@ -54,8 +54,8 @@ def command(
 ) -> None:
     """Serve a page with interpolation, tables and benchmark results, and an HTTP API.
 
-    Everything is computed on this machine; nothing is sent elsewhere. Ctrl-C or SIGTERM stops the server after running
-    requests are finished. The page /api describes the API.
+    Everything is computed on this machine; nothing is sent elsewhere. Ctrl-C or SIGTERM finishes running requests and
+    stops the server. The page /api describes the API.
     """
     try:
         from linda.web.bench_results import checked_folder

@@ -277,7 +277,7 @@ def _run_folder(request: _Request) -> Iterator[PartsFolder]:
         folder = PartsFolder(str(request.output).rstrip("/"), is_output=True)
     else:
         path = Path(request.output).resolve()
-        folder = PartsFolder(path.with_name(f".{path.name}.linda-journal"))  # a name that no user's file has
+        folder = PartsFolder(path.with_name(f".{path.name}.linda-journal"))  # a hidden name that is unlikely to collide
     is_shared = request.block_range is not None
     if not is_shared:
         folder.take()

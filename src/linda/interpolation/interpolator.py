@@ -97,6 +97,11 @@ class Interpolator:
 
         Returns:
             The interpolator.
+
+        Example:
+            >>> Interpolator.from_pretrained().mix("Where is it?", "Who wrote this?", alpha=1)
+            'Where is it?'
+            >>> Interpolator.from_pretrained("my-model", device="cuda:1", precision="bf16")
         """
         folder = model_folder(path)
         config = load_config(folder)
@@ -213,6 +218,11 @@ class Interpolator:
 
         Yields:
             A list of n texts per row.
+
+        Example:
+            >>> rows = (("Where is it?", "Who wrote this?", alpha, 0) for alpha in (0.0, 1.0))
+            >>> list(linda.mix_stream(rows))
+            [['Who wrote this?'], ['Where is it?']]
         """
         settings = Decoding.of({"n": n, **decoding})
         vocabulary = self.config.base["vocab_size"]

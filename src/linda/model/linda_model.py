@@ -193,6 +193,13 @@ class LindaModel(nn.Module):
             row: targets with the same number are candidates for the same pair and ratio, (R,).
             weight: of each target among the candidates of its row, (R,).
             generator: of the sampled softmax.
+
+        Example:
+            >>> a, b = model.tokenize(["The film was great."]), model.tokenize(["The food was cold."])
+            >>> targets = as_targets(**model.tokenize(["The film was cold.", "The food was great."]))
+            >>> pair, row = torch.tensor([0, 0]), torch.tensor([0, 0])
+            >>> alpha, weight = torch.tensor([0.5, 0.5]), torch.tensor([0.8, 0.2])
+            >>> model.middle_loss(*a.values(), *b.values(), pair, targets, alpha, row, weight).loss.backward()
         """
         assert self.attention_mixing is not None
         states_a, states_b = self.encode(ids_a, mask_a), self.encode(ids_b, mask_b)
@@ -259,6 +266,11 @@ class LindaModel(nn.Module):
             targets_b: second texts, likewise.
             alpha: share of a, (B,).
             generator: of the noise and the sampled softmax.
+
+        Example:
+            >>> a, b = model.tokenize(["The film was great."]), model.tokenize(["The food was cold."])
+            >>> targets, alpha = (as_targets(**a), as_targets(**b)), torch.tensor([0.5])
+            >>> model.pair_loss(*a.values(), *b.values(), *targets, alpha).loss.backward()
         """
         states_a, states_b = self.encode(ids_a, mask_a), self.encode(ids_b, mask_b)
         norms = StateNorms.of(states_a, mask_a, states_b, mask_b)
