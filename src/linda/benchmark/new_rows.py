@@ -21,7 +21,7 @@ from linda.augmentation.planning.run_plan import planned_rows
 from linda.augmentation.tables import as_table
 from linda.benchmark.models import Models, load_method
 from linda.benchmark.recipes import OVERSAMPLE, PSEUDO_LABEL, UNLABELLED, Policy, Recipe
-from linda.benchmark.tasks import LabelledRows
+from linda.benchmark.tasks import LabelledRows, class_codes
 from linda.classifier.students import Student
 from linda.errors import LindaError
 
@@ -96,12 +96,6 @@ def make_new_rows(
     return new if teacher is None else _agreed(new, teacher, recipe.policy.keep)
 
 
-def class_codes(labels: Sequence[LabelName], classes: Sequence[LabelName]) -> np.ndarray:
-    """Return the index (N,) of each label among the classes."""
-    code = {name: number for number, name in enumerate(classes)}
-    return np.array([code[label] for label in labels], dtype=np.int64)
-
-
 # --- augmentation methods ---------------------------------------------------------------------------------------
 
 
@@ -126,6 +120,7 @@ def _augmented(
         temperature=policy.temperature,
         teacher=teacher,
         encoder=sources.encoder,
+        multi_label=rows.is_multi_label,
         classes=classes,
         weight=policy.weight,
         gates=Gates() if policy.gates else Gates(**dict.fromkeys(Gates.names(), False)),

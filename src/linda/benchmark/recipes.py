@@ -143,6 +143,24 @@ class Recipe:
         if self.training.needs_folds and not folds:
             raise LindaError(f"{self.name} is fitted on held-out folds of the training rows; give --folds 3")
 
+    def check_multi_label(self) -> None:
+        """Raise a LindaError if the method needs rows with one label each."""
+        policy = self.policy if self.source is not None else Policy()
+        needs_one = {
+            self.name: self.source in (OVERSAMPLE, PSEUDO_LABEL),
+            "balance": policy.balance,
+            "keep": policy.keep > 0,
+            "partners=unlabelled": self.uses_unlabelled,
+            "labels=sharpened": self.augments and policy.labels == "sharpened",
+            **{name: bool(value) for name, value in asdict(self.training).items() if name != "mixup"},
+        }
+        found = next((what for what, applies in needs_one.items() if applies), None)
+        if found is not None:
+            raise LindaError(
+                f"{self.name} cannot be used with --multi-label, because {found} needs one label per row; use vanilla, "
+                "mixup or a method that writes texts, such as eda, splice or linda"
+            )
+
 
 def policy_settings(recipe: Recipe) -> tuple[str, ...]:
     """Return the names of the policy settings that have an effect."""
