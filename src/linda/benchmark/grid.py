@@ -76,7 +76,7 @@ def _check_models(recipes: Sequence[Recipe], settings: BenchmarkSettings) -> Non
         find_student(settings.teacher)
     if settings.unlabelled is not None and settings.unlabelled != REST:
         unlabelled_texts(settings.unlabelled, settings.text, settings.label)
-    settings.models.check({str(recipe.source) for recipe in recipes if recipe.augments})
+    settings.models.check({str(source) for recipe in recipes if recipe.augments for source in recipe.sources})
     for encoder in (settings.encoder, settings.teacher_encoder):
         if encoder is not None:
             check_model(encoder)
@@ -103,7 +103,7 @@ def _check_draws(
 ) -> None:
     """Draw the rows of every cell of a task once, to find errors early."""
     needs_rest = settings.unlabelled == REST and any(recipe.uses_unlabelled for recipe in recipes)
-    pairing = next((recipe for recipe in recipes if recipe.mixes and recipe.policy.partners == "same"), None)
+    pairing = next((recipe for recipe in recipes if recipe.needs_same_label), None)
     for domain in task.training_domains:
         pool = split(task, domain, settings.on, settings.test_size).pool
         for protocol in protocols:

@@ -92,8 +92,20 @@ def make_new_rows(
     if not recipe.augments:
         return NewRows([], None if rows.pairs is None else [], np.zeros((0, len(classes))), recipe.policy.weight, [])
     teacher = sources.fit_teacher() if recipe.uses_teacher else None
-    new = _augmented(recipe, rows, classes, sources, teacher, seed)
+    parts = [_augmented(part, rows, classes, sources, teacher, seed) for part in recipe.parts or (recipe,)]
+    new = _joined(parts)
     return new if teacher is None else _agreed(new, teacher, recipe.policy.keep)
+
+
+def _joined(parts: list[NewRows]) -> NewRows:
+    """The rows of several methods, one after the other."""
+    return NewRows(
+        texts=[text for part in parts for text in part.texts],
+        pairs=None if parts[0].pairs is None else [pair for part in parts for pair in part.pairs or ()],
+        labels=np.concatenate([part.labels for part in parts]),
+        weight=parts[0].weight,
+        parents=[parents for part in parts for parents in part.parents],
+    )
 
 
 # --- augmentation methods ---------------------------------------------------------------------------------------

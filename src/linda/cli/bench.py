@@ -230,7 +230,7 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
         cells = make_grid(tasks, recipes, range(_seeds(given, settings)), settings)
         check_used(context, recipes, settings)
         if as_published:
-            for line in settings.models.described({str(recipe.source) for recipe in recipes}):
+            for line in settings.models.described({str(source) for recipe in recipes for source in recipe.sources}):
                 click.echo(line, err=True)
         if given["dry_run"]:
             hours, missing = estimated_hours(cells, settings, output, given["workers"]), missing_cells(cells, output)
