@@ -128,9 +128,9 @@ class LindaSampler(BaseOverSampler):
         names = ("method", "model", "engine", "translate", "trigrams", "partners", "encoder", "ratio", "protect")
         settings = {name: getattr(self, name) for name in (*names, "retries", "batch_size", "workers")}
         if isinstance(self.method, str) and isinstance(self.model, str | Path | None) and self.workers == 1:
-            names = ("method", "model", "engine", "translate", "trigrams", "protect")
-            checked = AugmentationSettings(**{name: settings[name] for name in names})  # refuses wrong types
-            method = _loaded_method(*(_hashable(getattr(checked, name)) for name in names))
+            of_method = ("method", "model", "engine", "translate", "trigrams", "protect")
+            checked = AugmentationSettings(**{name: settings[name] for name in of_method})  # refuses wrong types
+            method = _loaded_method(*(_hashable(getattr(checked, name)) for name in of_method))
             settings |= {"method": method, "model": None, "engine": "auto", "translate": None, "trigrams": None}
         gates = Gates() if self.gates is None else checked_kind(self.gates, "gates", Gates, "Gates, or None for all")
         return Augmenter(balance=targets, seed=seed, gates=gates, only_new=True, **settings)
