@@ -24,6 +24,7 @@ from linda.training.corpus import Corpus, PairBatch, TextBatch
 from linda.training.loop import _Data, _minibatches, _split_middles, _tokenizer, middle_sampler
 from linda.training.middle_batches import MiddleBatch, MiddlePair, MiddleSampler, read_middles, shard_files
 from linda.training.validation import validate_middles
+from tiny_models import save_tiny_bart, save_tiny_t5
 
 SUBJECTS = ("the cat", "the old dog", "a small man", "the woman", "a red river", "who")
 ENDS = ("sat in the city", "ran on the river", "saw the old city of the man", "was in the small city")
@@ -388,6 +389,21 @@ def test_middles_are_learnt(settings: TrainingSettings, tmp_path: Path) -> None:
     assert model.attention_mixing is not None
     assert model.attention_mixing.control.norm() > 0
     assert model.attention_mixing.sources.norm() > 0
+
+
+@pytest.mark.parametrize("save_base", [save_tiny_bart, save_tiny_t5])
+def test_bases_of_other_families_are_trained_and_mix(save_base, settings: TrainingSettings, tmp_path: Path) -> None:
+    base = save_base(tmp_path / "base")
+    train(dataclasses.replace(settings, base=str(base), steps=3), tmp_path / "model")
+    linda = Interpolator.from_pretrained(tmp_path / "model", device="cpu")
+    assert linda.config.mixing == "attention"
+    a, b = "the cat sat in the old city", "who saw a red dog on the river"
+    between = linda.mix(a, b, 0.5)
+    assert set(between.split()) <= set(a.split()) | set(b.split())
+    assert set(between.split()) & set(a.split())
+    assert set(between.split()) & set(b.split())
+    assert [linda.mix(a, b, end) for end in (1.0, 0.0)] == [a, b]
+    assert all(math.isfinite(score) for score in linda.scores([a, between, b]))
 
 
 class TestCommandLine:

@@ -81,10 +81,13 @@ def _estimated_seconds(cell: Cell, settings: BenchmarkSettings, shared: _SharedW
     new = _new_rows(cell.recipe, sizes)
     tokens = min(settings.max_length, _TOKENS_PER_WORD * sizes.words)
     same_rows = (cell.task, cell.domain, cell.protocol, cell.seed)
-    total = new * sizes.words * _WRITING.get(str(cell.recipe.source), 0.0)
-    if settings.cache is not None:  # the same texts, with other labels or weights
-        policy = cell.recipe.policy
-        total = shared.once((*same_rows, cell.recipe.source, policy.partners, policy.ratio, policy.balance), total)
+    total = 0.0
+    for part in cell.recipe.parts or (cell.recipe,):
+        policy = part.policy
+        seconds = _new_rows(part, sizes) * sizes.words * _WRITING.get(str(part.source), 0.0)
+        if settings.cache is not None:  # the same texts, with other labels or weights
+            seconds = shared.once((*same_rows, part.source, policy.partners, policy.ratio, policy.balance), seconds)
+        total += seconds
     if cell.recipe.uses_teacher:
         teacher = settings.for_teacher()
         total += shared.once((*same_rows, "teacher"), _training_seconds(cell, teacher, sizes.rows, 0, tokens))

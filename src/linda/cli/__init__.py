@@ -2,6 +2,7 @@
 
 options        options of several commands
 option_values  values of options, parsed and checked
+bench_checks   options of `linda bench` that do not go together
 grouped_help   help with groups of options
 """
 

@@ -109,13 +109,8 @@ class Interpolator:
         tokens = Tokens.from_folder(folder, config.base["vocab_size"])
         chosen = engines.load_folder(engine, folder, config, place, precision)
         mixing = load_attention_mixing(folder, config)
-        return cls(
-            config,
-            tokens,
-            load_converter(folder).to(place),
-            chosen,
-            None if mixing is None else mixing.to(place),
-        )
+        mixing = None if mixing is None else mixing.to(place)
+        return cls(config, tokens, load_converter(folder).to(place), chosen, mixing)
 
     @overload
     def mix(self, a: str, b: str, alpha: float = ..., *, n: Literal[1] = ..., **settings: Any) -> str: ...
@@ -245,7 +240,8 @@ class Interpolator:
         """
         if self.attention_mixing is None:
             raise LindaError("this model mixes states and cannot score texts; train one with `--mixing attention`")
-        ids = [self.tokens.ids(text) for text in texts]
+        # Without special tokens: a start token that the model forces is in the prompt of the reading.
+        ids = [[*self.tokens.by_chunk(text, [len(text)])[0], self.tokens.end] for text in texts]
         places = [i for i, row in enumerate(ids) if len(row) <= self.config.window]
         found: list[float | None] = [None] * len(texts)
         for group in batches([len(ids[i]) for i in places], self.engine.batch_tokens):

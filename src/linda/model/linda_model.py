@@ -75,6 +75,8 @@ class LindaModel(nn.Module):
         mask_token = _ensure_mask_token(tokenizer, seq2seq)
         described = seq2seq.config.to_dict()
         described.pop("_name_or_path", None)  # the path of the base is not part of the model
+        if (first := _first_token(seq2seq, tokenizer)) is not None:
+            seq2seq.generation_config.forced_bos_token_id = described["forced_bos_token_id"] = first
         return cls(LindaConfig(base=described, mask_token=mask_token, **settings), seq2seq, tokenizer)
 
     @classmethod
@@ -339,6 +341,13 @@ def as_encoder_output(states: Tensor) -> Any:
 def _check_padding(tokenizer: Any) -> None:
     if tokenizer.pad_token_id is None:
         raise LindaError("the tokenizer has no padding token; set pad_token in its tokenizer_config.json")
+
+
+def _first_token(seq2seq: Any, tokenizer: Any) -> int | None:
+    """Return the token that begins every text: the one that the base is told to write first, or its tokenizer's."""
+    forced: int | None = seq2seq.generation_config.forced_bos_token_id
+    ids = tokenizer("")["input_ids"]  # with BART <s> and the end marker, with others the end marker alone
+    return ids[0] if forced is None and len(ids) > 1 else forced
 
 
 def _ensure_mask_token(tokenizer: Any, seq2seq: Any) -> str:

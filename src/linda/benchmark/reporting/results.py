@@ -172,6 +172,12 @@ def collect(cells: Iterable[dict[str, Any]], metric: str = "accuracy", baseline:
     return Results(ordered, dict(matrices), cells, find_metric(metric), baseline)
 
 
+def main_metric(cells: Iterable[dict[str, Any]]) -> str:
+    """The metric that is shown if none is asked for: accuracy, which rows with several labels do not have."""
+    has_accuracy = any("accuracy" in scores for cell in map(upgraded, cells) for scores in cell["scores"].values())
+    return "accuracy" if has_accuracy else "average_precision"
+
+
 def check_shown(results: Results) -> None:
     """Raise a LindaError if no cell has the metric, or if there are no cells of the baseline."""
     if not results.scores:
