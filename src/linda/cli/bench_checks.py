@@ -26,7 +26,7 @@ def check_needed(context: click.Context) -> None:
     if not has_files and (own := sorted(asked & {"text", "label", "pair", "domain"})):
         raise LindaError(f"{option_name(context, own[0])} names a column of your own files; give --train and --test")
     if has_files and "data" in asked:
-        raise LindaError("--data is the folder of tasks by name (--tasks, --paper), not of your own files")
+        raise LindaError("--data is a folder of named tasks (--tasks, --paper), not of your own files")
     if "profile" in asked and "paper" not in asked:
         raise LindaError("--profile has no effect without --paper")
     if context.params["on"] != "ray" and (idle := sorted(asked & {"ray_address", "gpus_per_worker"})):
