@@ -26,7 +26,8 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 docs: $(STAMP)  ## build the documentation site into build/site; broken links are errors
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@# Without --quiet, which hides the warnings that --strict counts: the check would always pass.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo build/site/index.html
 
 figures: $(STAMP)  ## draw the figures of the documentation from committed results and the embedded model
@@ -43,10 +44,11 @@ reproduce: $(STAMP)  ## the paper's five tables, resumable: DATA=folder of tasks
 	for the results: make reproduce DATA=tasks WORK=results [PROFILE=paper]" >&2; exit 2; }
 	$(BIN)/python scripts/reproduce.py --data "$(DATA)" --work "$(WORK)" --profile "$(PROFILE)" -- $(OPTIONS)
 
-studies: $(STAMP)  ## a study of where augmentation pays: STUDY=imbalance|calibration|noise|students|teacher|unlabelled|shift DATA=… WORK=… [SIZE=…]
+studies: $(STAMP)  ## a study of where augmentation pays: STUDY=imbalance|calibration|noise|students|teacher|unlabelled|shift DATA=… WORK=… [SIZE=… TRIGRAMS=…]
 	@test -n "$(STUDY)" -a -n "$(DATA)" -a -n "$(WORK)" || { echo "make studies needs a study (docs/reference/bench.md, Studies), the \
 	folder of tasks and one for the results: make studies STUDY=imbalance DATA=tasks WORK=results [SIZE=small|medium|full]" >&2; exit 2; }
-	$(BIN)/python scripts/studies.py --study "$(STUDY)" --data "$(DATA)" --work "$(WORK)" --size "$(SIZE)" -- $(OPTIONS)
+	$(BIN)/python scripts/studies.py --study "$(STUDY)" --data "$(DATA)" --work "$(WORK)" --size "$(SIZE)" \
+		$(if $(TRIGRAMS),--trigrams "$(TRIGRAMS)") -- $(OPTIONS)
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -17,6 +17,7 @@ Fails unless 32 clients reach 0.8 × the rate of one offline call, every good an
 import asyncio
 import itertools
 import json
+import math
 import os
 import re
 import subprocess
@@ -209,6 +210,16 @@ def bad_requests() -> list[Bad]:
         ["no", "object"],
     ]
     good = json.dumps(pair).encode()
+    table = {"text": ["One text.", "Another text."], "label": ["x", "x"]}
+    more: list[dict[str, Any]] = [
+        {"id": [math.nan, 1]},
+        {"id": [math.inf, 1]},
+        {"id": ["\ud800", ""]},
+        {"\ud800": [0, 1]},
+    ]
+    cell = {**dict.fromkeys(("task", "protocol", "method", "source", "date", "machine"), ""), "seed": 0, "notes": []}
+    cell |= {"settings": {"on": "test"}, "policy": None, "domain": None, "shots": None, "train_size": None}
+    cell |= {"rows": 0, "new_rows": 0, "updates": None, "seconds": {}, "test_rows": {"test": 1}}
     return [
         *(Bad(422, json.dumps(body).encode()) for body in wrong),
         Bad(422, b"{"),
@@ -217,6 +228,11 @@ def bad_requests() -> list[Bad]:
         Bad(403, good, {"Origin": "https://evil.example"}),
         Bad(404, good, path="/v1/nothing"),
         Bad(422, b"text,label\nbroken", path="/v1/tables?name=a.csv"),
+        *(Bad(422, json.dumps({"data": {**table, **column}}).encode(), path="/v1/augment") for column in more),
+        *(
+            Bad(422, json.dumps({"cells": [{**cell, "scores": {"test": score}}]}).encode(), path="/v1/bench")
+            for score in (None, 10**400)
+        ),
     ]
 
 

@@ -44,7 +44,10 @@ def announce(tables: dict[str, list[str]]) -> None:
         print(f"{table}:", flush=True)
         total += command.main([*options, "--dry-run"], prog_name="linda bench", standalone_mode=False)
     hours = f"{total:,.0f}" if total >= 10 else f"{total:,.1f}".removesuffix(".0")
-    print(f"All {len(tables)} tables: about {hours} hours on a CPU. Stop at any time; the same command goes on.")
+    print(
+        f"All {len(tables)} tables: about {hours} hours on a CPU. Stop at any time; "
+        "run the same command again to continue."
+    )
     sys.stdout.flush()
 
 

@@ -3,8 +3,9 @@
     python scripts/studies.py --study imbalance --data tasks --work results [--size small] [--dry-run] [-- options]
 
 A study has sizes. A larger size computes more tasks, shots and seeds into the same folders of WORK, so that nothing is
-computed twice. Texts and vectors are kept in WORK/studies.cache, which all studies share. The same command again
-computes only what is missing. Options after -- are of `linda bench`.
+computed twice. With --trigrams FILE, each method splice… has a method crossover… beside it. Texts and vectors are kept
+in WORK/studies.cache, which all studies share. Run the same command again to compute only what is missing. Options
+after -- are passed to `linda bench`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from linda.errors import LindaError
@@ -23,6 +24,7 @@ from reproduce import announce
 SIZES = ("small", "medium", "full")
 _TEACHER_ENCODER = "sentence-transformers/all-mpnet-base-v2"
 _CACHE = "studies.cache"
+_SPLICE = "splice"
 
 # Long reviews are cut, and long test sets sampled, in all studies.
 _SHARED = ["--max-length", "128", "--test-size", "1000"]
@@ -47,6 +49,14 @@ class Part:
         places = ["--data", str(data), "--cache", str(work / _CACHE), "--output", str(work / self.folder)]
         return [*given, *_SHARED, *places, *more]
 
+    def with_crossovers(self, trigrams: Path) -> Part:
+        """Add crossovers that a table of trigrams ranks beside those that are ranked by nothing (splice)."""
+        methods = self.options["methods"].split(",")
+        if not any(_SPLICE in name for name in methods):
+            return self
+        both = [one for name in methods for one in dict.fromkeys((name, name.replace(_SPLICE, "crossover")))]
+        return replace(self, options={**self.options, "methods": ",".join(both), "trigrams": str(trigrams)})
+
 
 # --- rare classes: the baselines are class weights, oversampling and a tuned threshold ----------------------------
 
@@ -69,7 +79,8 @@ def _imbalance() -> list[Part]:
         parts += [Part(f"imbalance/natural-{student}", "full", {**natural, **quick})]
     for student in ("finetune", "setfit"):
         methods = [name for name in of_vectors if name != "smote" or student == "setfit"]
-        slow = {"student": student, "methods": ",".join(methods), "imbalance": "10:100", **compared}
+        # Thresholds are tuned on folds, which slow students have only if asked.
+        slow = {"student": student, "methods": ",".join(methods), "imbalance": "10:100", "folds": "3", **compared}
         for size, seeds in (("medium", "3"), ("full", "10")):
             if size == "full" or student == "finetune":
                 for tasks, rare in (("trec-coarse", "NUM"), ("sst2,sst2_sentences", "negative")):
@@ -133,12 +144,12 @@ def _students() -> list[Part]:
 
 
 def _teacher(encoder: str) -> list[Part]:
-    made = ["eda", "splice+partners=any", "linda+partners=any"]
+    made = ["eda", "splice+partners=any", "linda+partners=any", "eda&linda+partners=any"]
     methods = ["vanilla", *(f"{name}+labels=predicted+per_row=8" for name in made), "pseudo-label+per_row=8"]
     shared = {"methods": ",".join(methods), "metric": "accuracy", "baseline": "eda+labels=predicted+per_row=8"}
     shared |= {"student": "tfidf", "teacher": "probe", "teacher-encoder": encoder, "unlabelled": "rest", "shots": "8"}
     sizes = {
-        "small": {"tasks": "trec-coarse", "seeds": "10"},
+        "small": {"tasks": "trec-coarse", "seeds": "25"},
         "medium": {"tasks": _MORE_SENTENCES, "seeds": "25"},
         "full": {"tasks": _FOUR_TASKS, "seeds": "25"},
     }
@@ -150,13 +161,14 @@ def _teacher(encoder: str) -> list[Part]:
 
 def _unlabelled() -> list[Part]:
     mixed = ["splice+partners=unlabelled+per_row=4", "linda+partners=unlabelled+per_row=4"]
-    methods = ["vanilla", "pseudo-label+per_row=4", *mixed]
+    predicted = "linda+partners=unlabelled+labels=predicted+per_row=4"  # the labels of `linda augment --unlabelled`
+    methods = ["vanilla", "pseudo-label+per_row=4", *mixed, predicted]
     shared = {"methods": ",".join(methods), "metric": "accuracy", "baseline": "pseudo-label+per_row=4"}
     shared |= {"unlabelled": "rest"}
     parts = []
     for student in ("probe", "tfidf"):
         sizes = {
-            "small": {"tasks": _SENTENCES, "shots": "8", "seeds": "10"},
+            "small": {"tasks": _SENTENCES, "shots": "8", "seeds": "25"},
             "medium": {"tasks": _MORE_SENTENCES, "shots": "8", "seeds": "25"},
             "full": {"tasks": _FOUR_TASKS, "shots": "8,32", "seeds": "25"},
         }
@@ -184,13 +196,16 @@ def _shift() -> list[Part]:
 STUDIES = ("imbalance", "calibration", "noise", "students", "teacher", "unlabelled", "shift")
 
 
-def parts_of(study: str, size: str, teacher_encoder: str = _TEACHER_ENCODER) -> list[Part]:
+def parts_of(
+    study: str, size: str, teacher_encoder: str = _TEACHER_ENCODER, trigrams: Path | None = None
+) -> list[Part]:
     """The commands of a study at a size.
 
     Args:
         study: One of `STUDIES`.
         size: One of `SIZES`.
         teacher_encoder: Encoder of the teacher in the study `teacher`.
+        trigrams: A table that `linda middles table` builds; None: no method crossover.
 
     Returns:
         The parts, in the order in which they are computed.
@@ -207,7 +222,8 @@ def parts_of(study: str, size: str, teacher_encoder: str = _TEACHER_ENCODER) -> 
         "unlabelled": _unlabelled,
         "shift": _shift,
     }
-    return [part for part in made[study]() if part.size == size]
+    parts = [part for part in made[study]() if part.size == size]
+    return parts if trigrams is None else [part.with_crossovers(trigrams) for part in parts]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -217,10 +233,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--teacher-encoder", default=_TEACHER_ENCODER, help="folder or hub name, for the study teacher")
+    parser.add_argument("--trigrams", type=Path, help="table of linda middles table: adds crossover beside each splice")
     parser.add_argument("--dry-run", action="store_true", help="print the commands and the estimate only")
     parser.add_argument("options", nargs="*", help="options of linda bench, after --")
     given = parser.parse_args(arguments)
-    parts = parts_of(given.study, given.size, given.teacher_encoder)
+    parts = parts_of(given.study, given.size, given.teacher_encoder, given.trigrams)
     commands = [part.arguments(given.data, given.work, given.options) for part in parts]
     try:
         announce({f"$ linda bench {shlex.join(options)}": options for options in commands})

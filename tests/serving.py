@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -42,11 +42,11 @@ class Serving:
 
 
 @contextmanager
-def serving(interpolator: ScoredInterpolator, **options: Any) -> Iterator[Serving]:
+def serving(interpolator: ScoredInterpolator, allow_hosts: Sequence[str] = (), **options: Any) -> Iterator[Serving]:
     """Start a server; options are those of `linda.web.server.make_app`."""
     with listening("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
-        app = make_app(interpolator, HostRule.of("127.0.0.1", port), **options)
+        app = make_app(interpolator, HostRule.of("127.0.0.1", port, allow_hosts), **options)
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", proxy_headers=False))
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()

@@ -323,3 +323,41 @@ def test_training_settings_go_with_any_method() -> None:
 def test_students_that_cannot_be_trained_so(method: str, student: str, message: str) -> None:
     with pytest.raises(LindaError, match=message):
         parse_recipe(method).check_student(find_student(student), folds=0)
+
+
+def test_joined_methods_make_half_of_the_rows_each() -> None:
+    new = made("eda&linda+partners=any+labels=predicted+per_row=4+ratio=0.5+gates=false")
+    of_linda = made("linda+partners=any+labels=predicted+per_row=2+ratio=0.5+gates=false")
+    of_eda = made("eda+labels=predicted+per_row=2+gates=false")
+    assert new.texts == of_eda.texts + of_linda.texts
+    assert new.labels.tolist() == of_eda.labels.tolist() + of_linda.labels.tolist()
+    assert new.parents == of_eda.parents + of_linda.parents
+    assert (len(of_eda), len(of_linda)) == (8, 8)
+
+
+def test_joined_methods_have_the_settings_of_each() -> None:
+    recipe = parse_recipe("eda&linda-measured+partners=unlabelled+labels=predicted+per_row=8+class_weights")
+    assert (recipe.augments, recipe.mixes, recipe.uses_unlabelled, recipe.uses_teacher) == (True, True, True, True)
+    assert recipe.sources == ["eda", "linda"]
+    record = recipe.record()
+    assert record is not None
+    assert (record["eda per_row"], record["linda-measured per_row"], record["class_weights"]) == (4, 4, True)
+    assert record["linda-measured partners"] == "unlabelled"
+    assert "eda partners" not in record
+    assert parse_recipe("eda&linda+per_row=2").needs_same_label
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("eda&linda", "2 methods cannot each make an equal part of per_row=1; give per_row=2 or a multiple"),
+        ("eda&vanilla+per_row=2", "vanilla makes no new texts; join methods that do"),
+        ("eda&magic", "there is no method 'magic'"),
+        ("eda&eda+per_row=2", "a method is named twice"),
+        ("eda&linda+balance", "balance determines the number of rows of one method"),
+        ("eda&ssmba+partners=any+per_row=2", "does not mix texts and has no partners"),
+    ],
+)
+def test_what_cannot_be_joined(text: str, message: str) -> None:
+    with pytest.raises(LindaError, match=message):
+        parse_recipe(text)

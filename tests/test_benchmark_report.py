@@ -94,7 +94,7 @@ def test_advice_says_when_nothing_helps_or_nothing_can_be_known() -> None:
         "On sst2 (5-shot): nothing helps beyond noise, so do not augment; linda -0.3 is within noise."
     ]
     one = collect(VANILLA[:1] + several("linda", [90.0]))
-    assert advise(one) == ["On sst2 (5-shot): one seed cannot tell a gain from chance; use --seeds 5."]
+    assert advise(one) == ["On sst2 (5-shot): one seed is too few to distinguish a gain from chance; use --seeds 5."]
     assert "nothing to compare" in advise(collect(VANILLA))[0]
 
 
@@ -120,7 +120,7 @@ def test_advice_knows_nothing_of_a_single_seed() -> None:
     results = collect(VANILLA + several("eda", [59.0, 63.0, 69.0]) + several("linda", [65.0]))
     assert advise(results) == [
         "On sst2 (5-shot): nothing helps beyond noise, so do not augment; eda -0.3 is within noise; "
-        "one seed of linda cannot tell a gain from chance."
+        "one seed of linda is too few to distinguish a gain from chance."
     ]
 
 
@@ -285,7 +285,7 @@ def test_a_mean_over_domains_is_over_all_of_them(tmp_path: Path) -> None:
     assert results.columns == [("movies", "5-shot", "in domain")]  # nothing was tested out of its domain
     assert results.scores[results.columns[0]] == {"vanilla": {0: 86.0}}
     assert advise(collect([*cells, by_domain("eda", "imdb", 80.0)])) == [
-        "On movies (5-shot): one seed cannot tell a gain from chance; use --seeds 5."
+        "On movies (5-shot): one seed is too few to distinguish a gain from chance; use --seeds 5."
     ]
 
 

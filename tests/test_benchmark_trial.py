@@ -1,5 +1,6 @@
 """One cell from rows to scores, with every student and method."""
 
+import gzip
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -202,6 +203,9 @@ def test_unlabelled_texts_come_from_a_file_or_from_the_rest(encoder: str, source
     cell = Cell(source, Protocol(shots=4), parse_recipe("pseudo-label"), 0)
     given = settings(encoder, "tfidf", folds=0)
     assert run_cell(cell, replace(given, unlabelled=str(file)))["new_rows"] == 2
+    lines = tmp_path / "texts.txt.gz"
+    lines.write_bytes(gzip.compress(b"the good house\n\na bad road here\nthe end\n"))
+    assert run_cell(cell, replace(given, unlabelled=str(lines)))["new_rows"] == 3
     rest = run_cell(cell, replace(given, unlabelled="rest"))
     assert rest["new_rows"] == 8
     assert rest["settings"]["unlabelled"] == "rest"
@@ -213,13 +217,13 @@ def test_what_cannot_be_computed_is_known_beforehand(encoder: str, source: OwnTa
 
     shots, labelled = Protocol(shots=4), tmp_path / "labelled.csv"
     labelled.write_text("text,label\na good man,good\n")
-    (tmp_path / "empty.csv").write_text("text\na good man\n  \n")
+    (tmp_path / "empty.csv").write_text("text\n  \n")
     for arguments, message in (
         (("pseudo-label", shots, {}), "pseudo-label needs unlabelled texts: give --unlabelled FILE"),
         (("pseudo-label", Protocol(), {"unlabelled": "rest"}), "every training row is drawn"),
-        (("vanilla", shots, {"unlabelled": str(labelled)}), "has a column 'label', but --unlabelled needs texts"),
-        (("vanilla", shots, {"unlabelled": str(labelled), "text": "body"}), "there is no column 'body'"),
-        (("vanilla", shots, {"unlabelled": str(tmp_path / "empty.csv")}), "row 1 has no 'text'"),
+        (("vanilla", shots, {"unlabelled": str(labelled)}), "has the label column 'label', so its rows are labelled"),
+        (("vanilla", shots, {"unlabelled": str(tmp_path / "empty.csv"), "text": "body"}), "there is no column 'body'"),
+        (("vanilla", shots, {"unlabelled": str(tmp_path / "empty.csv")}), "there are no unlabelled texts"),
         (("vanilla", shots, {"teacher": "oracle"}), "there is no student 'oracle'"),
         (
             ("vanilla", shots, {"teacher_encoder": "./nowhere"}),

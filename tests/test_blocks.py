@@ -20,10 +20,12 @@ from linda.augmentation import Augmenter
 from linda.augmentation.pipeline import RunSummary
 from linda.augmentation.planning.plan import Plan, PlanRow
 from linda.cli import main
+from linda.engines import linear
 from linda.errors import LindaError
 from linda.file_runs import blocks
 from linda.file_runs.blocks import BlockedTable
 from linda.file_runs.file_pipeline import augment_file, draw_table_plan
+from linda.file_runs.ray_executor import BlockActor
 from splice import Splice, sentences
 
 TEXTS = sentences(50)
@@ -145,6 +147,34 @@ def test_a_part_of_another_run_is_not_joined(source: Path, tmp_path: Path) -> No
         run(source, f"{tmp_path}/out/", join=True)
 
 
+def test_a_part_of_another_run_is_found_before_anything_is_computed(source: Path, tmp_path: Path) -> None:
+    run(source, f"{tmp_path}/other/", seed=1)
+    run(source, f"{tmp_path}/out/")
+    (tmp_path / "other" / "part-00001.parquet").replace(tmp_path / "out" / "part-00001.parquet")
+    (tmp_path / "out" / "part-00000.parquet").unlink()
+    method = Splice()
+    with pytest.raises(LindaError, match=r"part-00001\.parquet belongs to a run with other input"):
+        run(source, f"{tmp_path}/out/", method=method, resume=True)
+    assert method.batches == []
+
+
+def test_a_processor_with_other_weights_computes_no_part(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts of the int8 engine may differ between 7-bit and 8-bit weights."""
+    output, bits = f"{tmp_path}/out/", linear.weight_bits()
+    run(source, output, method="linda", block_range=(0, 0))
+    monkeypatch.setattr(linear, "weight_bits", lambda: 15 - bits)
+    message = f"the int8 engine of .* has {15 - bits}-bit weights, this run {bits}-bit ones"
+    with pytest.raises(LindaError, match=message):
+        run(source, output, method="linda", block_range=(0, 1))
+    with pytest.raises(LindaError, match=message):
+        BlockActor(output, Augmenter(method="linda")).compute(0)
+    with pytest.raises(LindaError, match=r"part-00000\.parquet is missing"):  # any machine can join
+        run(source, output, method="linda", join=True)
+    run(source, output, method="eda", restart=True)  # computes nothing in 8 bits
+
+
 def test_a_folder_of_parts_is_an_output(source: Path, tmp_path: Path) -> None:
     output, method = f"{tmp_path}/out/", Splice()
     whole = run(source, tmp_path / "whole.parquet")
@@ -189,6 +219,29 @@ def test_a_remote_folder_is_an_output_and_an_input(source: Path, tmp_path: Path)
             run(source, "memory://tables/out.parquet")
     finally:
         memory.rm("/tables", recursive=True)
+
+
+def test_what_a_killed_upload_leaves_is_no_part(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process is killed between the upload of a part and its rename."""
+    from fsspec.implementations.local import LocalFileSystem
+
+    folder, rename = tmp_path / "out", LocalFileSystem.mv
+
+    def killed(self: Any, old: str, new: str, **options: Any) -> None:
+        if new.endswith("part-00001.parquet"):
+            raise KeyboardInterrupt
+        rename(self, old, new, **options)
+
+    monkeypatch.setattr(LocalFileSystem, "mv", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(source, f"file://{folder}/")
+    monkeypatch.undo()
+    [left] = folder.glob("*part-00001.parquet*.part")
+    assert pd.read_parquet(folder).equals(pd.read_parquet(folder / "part-00000.parquet"))
+    run(source, f"file://{folder}/", resume=True)
+    assert not left.exists()
+    run(source, tmp_path / "whole.parquet")
+    assert pd.read_parquet(folder).equals(pd.read_parquet(tmp_path / "whole.parquet"))
 
 
 def test_a_folder_of_files_is_one_table(source: Path, tmp_path: Path) -> None:
@@ -266,7 +319,7 @@ def test_blocks_without_partners_are_told(source: Path, tmp_path: Path) -> None:
     notes: list[str] = []
     summary = run(source, tmp_path / "out.csv", block_rows=49, on_note=notes.append)
     assert summary.tally.planned == 49
-    assert notes[1].startswith("1 rows are the only ones with their label in their block")
+    assert notes[1].startswith("1 rows have a label that no other row in their block has")
     assert notes[2].startswith("1 of 2 blocks have no rows that can be mixed")
 
 

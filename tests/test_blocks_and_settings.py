@@ -111,7 +111,7 @@ def test_rows_with_several_labels_have_the_classes_of_the_table(tmp_path: Path) 
     augmenter = Augmenter(**SETTINGS, multi_label=True)
     summary = augment_file(augmenter, source, tmp_path / "out.jsonl", block_rows=20, on_note=notes.append)
     assert summary.counts == {"a": 16, "b": 19, "c": 20}
-    assert notes[1].startswith("1 rows are the only ones with their label in their block")
+    assert notes[1].startswith("1 rows have a label that no other row in their block has")
     rows = read(tmp_path / "out.jsonl")
     assert {len(row["label_probs"]) for row in rows} == {3}
     by_block = {row["parent_a"] // 20: row["label_probs"] for row in rows if row["parent_a"] in range(20, 60)}

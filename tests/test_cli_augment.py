@@ -89,7 +89,7 @@ def test_the_summary_names_the_engine(folder: Path, tiny_model_folder: Path, met
 def test_a_method_without_an_engine_takes_none(folder: Path) -> None:
     result = call("in.csv", "--output", "out.jsonl", *QUICK, "--engine", "torch")
     assert result.exit_code == 2
-    assert "--engine has no effect: eda uses no such model" in result.stderr
+    assert "--engine has no effect: eda does not use a LINDA model" in result.stderr
 
 
 def test_gates_can_be_opened(folder: Path) -> None:
@@ -196,8 +196,8 @@ def test_one_class_is_allowed_with_a_warning(folder: Path) -> None:
 def test_a_row_alone_in_its_label_is_told(folder: Path, tiny_model_folder: Path) -> None:
     (folder / "in.csv").write_text(GOOD + "alone,2\n")
     arguments = ("in.csv", "--output", "out.csv")
-    assert "1 rows are the only ones with their label" in call(*arguments, "--model", str(tiny_model_folder)).stderr
-    assert "the only ones with their label" not in call(*arguments, *QUICK).stderr
+    assert "1 rows have a label that no other row has" in call(*arguments, "--model", str(tiny_model_folder)).stderr
+    assert "have a label that no other row has" not in call(*arguments, *QUICK).stderr
 
 
 def test_rows_without_text_can_be_skipped(folder: Path) -> None:

@@ -111,8 +111,8 @@ def test_bad_tasks_are_one_line(tmp_path: Path) -> None:
         (["--methods", "eda"], "--methods needs data: --tasks, --paper, or --train and --test"),
         (["--seeds", "9"], "--seeds needs data"),
         (["--paper", "full", "--label", "stars"], "--label names a column of your own files"),
-        (["--tasks", "sst2", "--profile", "paper"], "--profile goes with --paper"),
-        (["--train", "a.csv", "--test", "a.csv", "--data", "."], "--data is the folder of tasks by name"),
+        (["--tasks", "sst2", "--profile", "paper"], "--profile has no effect without --paper"),
+        (["--train", "a.csv", "--test", "a.csv", "--data", "."], "--data is a folder of named tasks"),
         (["--train", "my.csv"], "both --train FILE and --test FILE"),
         ([], "there are no results"),
     ):
@@ -202,7 +202,10 @@ def test_a_pipeline_of_ones_own(files: Path, monkeypatch: pytest.MonkeyPatch) ->
         (["--unlabelled", "nowhere.csv"], "nowhere.csv"),
         (["--folds", "1"], "folds is 1; give 0 for none, or at least 2"),
         (["--student", "tfidf", "--epochs", "3"], "--epochs has no effect: only finetune has it"),
-        (["--teacher", "tfidf"], "--teacher has no effect: no method predicts labels, as eda+labels=predicted does"),
+        (
+            ["--teacher", "tfidf"],
+            "--teacher has no effect: no method uses predicted labels (such as eda+labels=predicted)",
+        ),
         (["--unlabelled", "rest", "--shots", "5"], "--unlabelled has no effect: no method uses unlabelled texts"),
     ],
 )

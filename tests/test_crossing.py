@@ -19,6 +19,7 @@ from linda.model import LindaModel
 from linda.model.attention_mixing import Mixture
 from linda.model.tokens import Tokens
 from tiny_models import ATTENTION_WINDOW as WINDOW
+from tiny_models import save_tiny_attention, save_tiny_bart
 
 PAIRS = [
     ("the old cat sat on the red river and ran.", "a small dog saw the woman in the city of man."),
@@ -145,6 +146,26 @@ class TestScores:
                 expected = model.log_likelihood(nothing.states, nothing.mask, targets).item() / targets.shape[1]
             assert score == pytest.approx(expected, abs=1e-4)
         assert exact.scores(texts[2:3]) == exact.scores(texts)[2:3]
+
+    @pytest.mark.parametrize("engine", NAMES)
+    def test_a_start_token_is_read_once(self, tmp_path: Path, engine: str) -> None:
+        """The ids of a text of BART begin with the token that its decoder is forced to write first."""
+        folder = save_tiny_attention(save_tiny_bart(tmp_path / "bart"), tmp_path / "linda")
+        bart = LindaModel.from_pretrained(folder)
+        texts = [text for pair in PAIRS for text in pair]
+        found = Interpolator.from_pretrained(folder, device="cpu", engine=engine).scores(texts)
+        nothing = no_texts(bart)
+        for text, score in zip(texts, found, strict=True):
+            start, *ids = Tokens.of(bart).ids(text)
+            assert start == bart.tokenizer.bos_token_id
+            with torch.no_grad():
+                logits = bart.seq2seq(
+                    encoder_outputs=(nothing.states,),
+                    attention_mask=nothing.mask,
+                    decoder_input_ids=torch.tensor([[bart.tokenizer.eos_token_id, start, *ids[:-1]]]),
+                ).logits[0, 1:]
+            expected = logits.log_softmax(dim=-1)[range(len(ids)), ids].mean().item()
+            assert score == pytest.approx(expected, abs=1e-4 if engine == "torch" else 0.02)
 
     def test_a_model_that_mixes_states_cannot_score_texts(self, tiny_model: LindaModel) -> None:
         with pytest.raises(LindaError, match="mixes states and cannot score texts"):

@@ -108,7 +108,7 @@ def test_a_label_that_only_looks_like_a_list_is_a_text() -> None:
         ([1.0, float("nan")], "row 1: the label is missing"),
         ([1, "a"], "row 1: .*'a'.*str.*int"),
         ([1, True], "row 1: .*bool.*int"),
-        ([0.5], "row 0: .*fraction"),
+        ([0.5], r"row 0: the label 0\.5 is not a class; use a string"),
         ([{"a": 1}], "row 0"),
         ([[0.5, 0.5], [1.0]], "row 1: 1 probabilities, expected 2"),
         ([[0.5, 0.6]], "row 0: .*sum to 1"),

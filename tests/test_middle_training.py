@@ -24,6 +24,7 @@ from linda.training.corpus import Corpus, PairBatch, TextBatch
 from linda.training.loop import _Data, _minibatches, _split_middles, _tokenizer, middle_sampler
 from linda.training.middle_batches import MiddleBatch, MiddlePair, MiddleSampler, read_middles, shard_files
 from linda.training.validation import validate_middles
+from tiny_models import save_tiny_bart, save_tiny_t5
 
 SUBJECTS = ("the cat", "the old dog", "a small man", "the woman", "a red river", "who")
 ENDS = ("sat in the city", "ran on the river", "saw the old city of the man", "was in the small city")
@@ -214,7 +215,7 @@ class TestFiles:
             read_middles(path)
 
     def test_a_folder_without_any_says_what_to_do(self, tmp_path: Path) -> None:
-        with pytest.raises(LindaError, match=r"no file of middles in .*; make some with `linda middles make`"):
+        with pytest.raises(LindaError, match=r".* contains no middles; create them with `linda middles make`"):
             shard_files([str(tmp_path), str(tmp_path / "missing")])
 
     def test_the_last_of_several_files_is_held_out(self, folder: Path) -> None:
@@ -390,6 +391,21 @@ def test_middles_are_learnt(settings: TrainingSettings, tmp_path: Path) -> None:
     assert model.attention_mixing.sources.norm() > 0
 
 
+@pytest.mark.parametrize("save_base", [save_tiny_bart, save_tiny_t5])
+def test_bases_of_other_families_are_trained_and_mix(save_base, settings: TrainingSettings, tmp_path: Path) -> None:
+    base = save_base(tmp_path / "base")
+    train(dataclasses.replace(settings, base=str(base), steps=3), tmp_path / "model")
+    linda = Interpolator.from_pretrained(tmp_path / "model", device="cpu")
+    assert linda.config.mixing == "attention"
+    a, b = "the cat sat in the old city", "who saw a red dog on the river"
+    between = linda.mix(a, b, 0.5)
+    assert set(between.split()) <= set(a.split()) | set(b.split())
+    assert set(between.split()) & set(a.split())
+    assert set(between.split()) & set(b.split())
+    assert [linda.mix(a, b, end) for end in (1.0, 0.0)] == [a, b]
+    assert all(math.isfinite(score) for score in linda.scores([a, between, b]))
+
+
 class TestCommandLine:
     def run(self, *arguments: str) -> Any:
         return CliRunner().invoke(main, ["train", *arguments])
@@ -428,8 +444,8 @@ class TestCommandLine:
     @pytest.mark.parametrize(
         ("arguments", "expected"),
         [
-            (["--middles", "EMPTY", "--base", "BASE"], "make some with `linda middles make`"),
-            (["--middles", "MISSING", "--base", "BASE"], "make some with `linda middles make`"),
+            (["--middles", "EMPTY", "--base", "BASE"], "create them with `linda middles make`"),
+            (["--middles", "MISSING", "--base", "BASE"], "create them with `linda middles make`"),
             (["--middles", "MIDDLES", "--base", "BASE", "--mixing", "states"], "--mixing attention"),
             (["--middles", "MIDDLES", "--base", "BASE", "--pair-share", "1.5"], "pair_share is 1.5"),
             (["--middles", "MIDDLES", "--base", "BASE", "--ends", "-1"], "ends is -1"),

@@ -115,7 +115,7 @@ def test_new_rows_have_both_parents_labels_by_share(values: list[Any], kind: Any
 
 
 def test_the_same_label_is_the_same_set(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.warns(UserWarning, match="2 rows are the only ones with their label"):
+    with pytest.warns(UserWarning, match="2 rows have a label that no other row has"):
         rows = augment({"text": TEXTS, "label": NAMES}, progress=True, **QUICK)
     assert {(row["parent_a"], row["parent_b"]) for row in rows[6:]} == {(0, 2), (2, 0), (1, 5), (5, 1)}
     assert all(set(row["label_probs"]) == {0.0, 1.0} for row in rows[6:])

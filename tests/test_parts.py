@@ -1,5 +1,7 @@
 """The folder of a run stores parts and manifest, and detects files of other runs."""
 
+import errno
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -79,6 +81,42 @@ def test_a_part_of_another_run_is_an_error(tmp_path: Path) -> None:
     folder.write_part(manifest({**RUN, "seed": 2}), 0, [BATCH], TALLY)
     with pytest.raises(LindaError, match=r"part-00000\.parquet belongs to a run with other input"):
         folder.tally(manifest(), [0])
+
+
+def test_a_part_under_the_name_of_another_block_is_an_error(tmp_path: Path) -> None:
+    folder, _ = begin(tmp_path)
+    folder.write_part(manifest(), 1, [BATCH], TALLY)
+    assert folder.storage.local is not None
+    shutil.copy(folder.storage.local / "part-00001.parquet", folder.storage.local / "part-00000.parquet")
+    message = r"part-00000\.parquet holds block 1; delete it and compute it with --block-range 0:1"
+    with pytest.raises(LindaError, match=message):
+        folder.tally(manifest(), [0, 1])
+
+
+def test_a_part_with_damaged_rows_is_named(tmp_path: Path) -> None:
+    folder, _ = begin(tmp_path)
+    for number in (0, 1):
+        folder.write_part(manifest(), number, [BATCH], TALLY)
+    assert folder.storage.local is not None
+    path = folder.storage.local / "part-00001.parquet"
+    content = path.read_bytes()
+    path.write_bytes(content[:4] + b"\xff" * 40 + content[44:])  # the footer stays as it is
+    folder.tally(manifest(), [0, 1])
+    message = r"part-00001\.parquet is damaged \(.+\); delete it and compute it with --block-range 1:2"
+    with pytest.raises(LindaError, match=message):
+        list(folder.read_parts(manifest()))
+
+
+def test_a_full_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, _ = begin(tmp_path)
+    folder.write_part(manifest(), 0, [BATCH], TALLY)
+
+    def full(*arguments: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pq, "ParquetFile", full)
+    with pytest.raises(OSError, match="No space left"):
+        list(folder.read_parts(manifest()))
 
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1 nonsense PAR1"])

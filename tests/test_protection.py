@@ -30,6 +30,10 @@ def test_words_phrases_and_patterns_are_found() -> None:
     assert found(",".join(f"word{number}" for number in range(1000)), "the word7 here") == ["word7"]
 
 
+def test_a_set_of_words_is_stored_in_order() -> None:
+    assert Augmenter(method="eda", protect={"Paris", "New York"}).protect == ["New York", "Paris"]
+
+
 @pytest.mark.parametrize("name", ["words.txt", "words"])
 def test_a_file_has_one_word_per_line(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("Paris\n\n New York \nNice, France\n")

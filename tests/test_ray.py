@@ -167,6 +167,39 @@ print(augment_file(augmenter, {str(source)!r}, "out/", join=True, **options))
     assert pa.concat_tables(parts).equals(whole)
 
 
+def test_an_actor_may_fail_to_start_now_and_then(cluster: RayCluster, tmp_path: Path) -> None:
+    """Every other start fails, by an exception and by the death of the process; attempts are counted in a row."""
+    script = """
+import os, sys
+from linda.file_runs import ray_pool
+
+class Worker:
+    def __init__(self, starts):
+        with open(starts, "ab") as file:
+            self.start = file.write(b"x") and file.tell()
+        if self.start == 1:
+            raise RuntimeError("the first start fails")
+        if self.start == 3:
+            os._exit(1)
+        os.environ["OMP_NUM_THREADS"] = "7"
+
+    def ready(self):
+        ray_pool.use_assigned_threads()
+
+    def compute(self, item):
+        if self.start == 2:
+            os._exit(1)
+        return item, os.environ["OMP_NUM_THREADS"]
+
+ray_pool._ATTEMPTS = 2
+pool = ray_pool.RayPool.connect(sys.argv[1], workers=1)
+print(sorted(pool.completed(Worker, (sys.argv[2],), [1, 2])), os.path.getsize(sys.argv[2]))
+"""
+    done = run(cluster, [sys.executable, "-c", script, cluster.address, str(tmp_path / "starts")])
+    assert done.returncode == 0, done.stderr
+    assert "[(1, '1'), (2, '1')] 4\n" in done.stdout
+
+
 def test_an_error_of_a_worker_is_told_in_one_line(cluster: RayCluster, source: Path, tmp_path: Path) -> None:
     arguments = ("--method", "linda", "--model", str(tmp_path / "nowhere"), *on_ray(cluster))
     done = run(cluster, command(source, tmp_path / "out.csv", *arguments))

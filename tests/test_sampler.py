@@ -302,3 +302,29 @@ def test_jobs_run_in_processes() -> None:
     texts = [f"The old film number {row} was a great success in the city." for row in range(30)]
     alone = cross_val_score(own, texts, LABELS, **settings)
     assert cross_val_score(own, texts, LABELS, n_jobs=2, **settings).tolist() == alone.tolist()
+
+
+@pytest.mark.parametrize("protect", [{"film"}, frozenset({"film"}), ["film"], ("film",), {"film": 1}.keys(), "film"])
+def test_protected_words_may_be_any_collection(protect: Any) -> None:
+    texts = [f"the film of {name} was long and slow" for name in ("anna", "ben", "cora", "dan", "eva", "finn")]
+    made, _ = LindaSampler(method="eda", protect=protect, random_state=0).fit_resample(texts, [0, 0, 0, 0, 1, 1])
+    assert len(made) == 8
+    assert all("film" in text for text in made)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"protect": (word for word in ["film"])},
+            "protect is <generator .*, which can be read only once",
+        ),
+        ({"protect": [["film"]]}, r"protect is \['film'\]; it must be a text"),
+        ({"protect": 3}, "protect is 3; it must be a text or a list of texts"),
+        ({"translate": {"there", "back"}}, "translate is .*; it must be a pair of models"),
+        ({"engine": ["int8"]}, r"engine is \['int8'\]; it must be a text: auto, int8 or torch"),
+    ],
+)
+def test_settings_of_the_wrong_type_are_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(LindaError, match=message):
+        LindaSampler(method="eda", **settings).fit_resample(TEXTS, LABELS)

@@ -264,6 +264,24 @@ def test_wrong_augment_settings_are_422(server: Serving, body: dict, words: str)
     assert words in answer.json()["error"]
 
 
+@pytest.mark.parametrize(
+    ("column", "values", "words"),
+    [
+        ("id", "[NaN, 1, 2, 3, 4, 5]", "row 0: 'id' is nan, which JSON cannot hold; give null or a finite number"),
+        ("id", "[0, 1e999, 2, 3, 4, 5]", "row 1: 'id' is inf, which JSON cannot hold"),
+        ("id", "[0, [[-1e999]], 2, 3, 4, 5]", "row 1: 'id' is [[-inf]], which JSON cannot hold"),
+        ("id", '["\\ud800", 1, 2, 3, 4, 5]', "row 0: 'id' contains a lone surrogate; give valid Unicode"),
+        ("id", '[{"\\ud800": 1}, 1, 2, 3, 4, 5]', "row 0: 'id' contains a lone surrogate"),
+        ("\\ud800", "[0, 1, 2, 3, 4, 5]", "the column name '\\ud800' contains a lone surrogate"),
+    ],
+)
+def test_values_that_cannot_be_sent_back_are_422(server: Serving, column: str, values: str, words: str) -> None:
+    data = f'{{"data": {json.dumps(DATA)[:-1]}, "{column}": {values}}}, "method": "eda"}}'
+    answer = server.client.post("/v1/augment", content=data, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["error"].startswith(words)
+
+
 def test_settings_and_defaults_are_those_of_the_augmenter(server: Serving) -> None:
     from dataclasses import asdict
 

@@ -73,6 +73,25 @@ def test_cells_that_are_none_are_422(server: Serving) -> None:
         assert answer.json()["error"]
 
 
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ('{"scores": {"test": null}}', "its scores cannot be {'accuracy': None}"),
+        ('{"scores": {"test": 1%s}}' % ("0" * 400), "its scores cannot be {'accuracy': 1000"),
+        ('{"scores": {"test": NaN}}', "its scores cannot be {'accuracy': nan}"),
+        ('{"scores": {"test": {"accuracy": 60, "nll": 1e999}}}', "its scores cannot be {'accuracy': 60, 'nll': inf}"),
+        ('{"test_rows": {"test": "many"}}', "its test_rows cannot be {'test': 'many'}"),
+        ('{"imbalance": 1e999}', "its imbalance cannot be inf"),
+        ('{"label_noise": null}', "its label_noise cannot be None"),
+    ],
+)
+def test_cells_with_wrong_numbers_are_422(server: Serving, values: str, words: str) -> None:
+    wrong = json.dumps({"cells": [{**CELLS[0], **json.loads(values)}, CELLS[3]]})
+    answer = server.client.post("/v1/bench", content=wrong, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["error"].startswith(f"these are not results of linda bench ({words}")
+
+
 def test_a_folder_that_is_none_is_told(tmp_path: Path) -> None:
     with pytest.raises(LindaError, match="is not a folder"):
         checked_folder(str(tmp_path / "none"))

@@ -11,6 +11,7 @@ from linda.web.guard import HostRule, is_loopback
 from linda.web.interpolation import ScoredInterpolator
 from linda.web.limits import Limits
 from serving import HOTEL, ROOM, Serving, serving
+from test_serve_bench import CELLS
 
 TOKEN = "0123456789abcdef-token"
 QUESTION = {"a": HOTEL, "b": ROOM}
@@ -66,8 +67,23 @@ def test_host_rules() -> None:
     assert everywhere.allows("[fe80::1]:8765")
     assert everywhere.allows(f"{socket.gethostname()}:8765")
     assert not everywhere.allows("evil.example:8765")
+    proxied = HostRule.of("127.0.0.1", 8765, ["Linda.example.org"])
+    assert proxied.allows("linda.example.org")
+    assert proxied.allows("LINDA.example.org:8443")  # the port of the proxy
+    assert not proxied.allows("example.org")
+    assert not proxied.allows("evil.linda.example.org")
+    assert not proxied.allows("127.0.0.1:8443")
     assert HostRule.of("::1", 80).allows("[::1]")
     assert not HostRule.of("127.0.0.1", 80).allows("")
+
+
+def test_a_page_behind_a_proxy_may_send_requests(scored_interpolator: ScoredInterpolator) -> None:
+    with serving(scored_interpolator, allow_hosts=["linda.example.org"]) as running:
+        for origin, status in (("https://linda.example.org", 200), ("https://evil.example", 403)):
+            headers = {"Host": "linda.example.org", "Origin": origin}
+            assert running.client.post("/v1/interpolate", json=QUESTION, headers=headers).status_code == status
+        refused = running.client.get("/", headers={"Host": "evil.example"})
+        assert "accepts linda.example.org, 127.0.0.1:" in refused.json()["error"]
 
 
 def test_loopback_names() -> None:
@@ -104,7 +120,9 @@ def test_with_the_token_it_is(guarded: Serving) -> None:
 # --- sizes ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("path", "size"), [("/v1/interpolate", 2_001), ("/v1/tables?name=a.csv", 3_001)])
+@pytest.mark.parametrize(
+    ("path", "size"), [("/v1/interpolate", 2_001), ("/v1/tables?name=a.csv", 3_001), ("/v1/bench", 3_001)]
+)
 def test_a_large_body_is_413(guarded: Serving, path: str, size: int) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
     body = json.dumps({"a": "x", "b": "y" * size})[:size].encode()
@@ -113,6 +131,13 @@ def test_a_large_body_is_413(guarded: Serving, path: str, size: int) -> None:
     counted = guarded.client.post(path, content=iter([body[:1_500], body[1_500:]]), headers=headers)  # no length
     assert counted.status_code == 413
     assert "larger than" in counted.json()["error"]
+
+
+def test_the_cells_of_a_benchmark_may_be_as_large_as_a_table(guarded: Serving) -> None:
+    body = json.dumps({"cells": CELLS}).encode()
+    assert 2_000 < len(body) < 3_000
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    assert guarded.client.post("/v1/bench", content=body, headers=headers).status_code == 200
 
 
 def test_a_refused_upload_leaves_no_file(scored_interpolator: ScoredInterpolator, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]

@@ -1,5 +1,6 @@
 """The page in a real browser: Debian's Chromium, driven by Playwright."""
 
+import csv
 import json
 import os
 import re
@@ -7,7 +8,7 @@ import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -150,23 +151,49 @@ def test_candidates_samples_and_a_link_that_holds_them(page: "Page", embedded: I
     expect(page.locator("#seed")).to_have_value("4")
 
 
-def test_the_copied_command_and_python_give_the_same_path(page: "Page") -> None:
+@pytest.mark.parametrize(
+    ("values", "is_raw"),
+    [
+        ({}, False),
+        ({"steps": "21", "beams": "2"}, True),
+        ({"n": "2", "beams": "3"}, False),
+        ({"n": "2", "sample": "", "seed": "5", "temperature": "0.7"}, False),
+        ({"beams": "2", "sample": ""}, True),  # beams do not apply to samples
+    ],
+)
+def test_the_copied_command_and_python_give_the_same_path(page: "Page", values: dict[str, str], is_raw: bool) -> None:
     page.goto("/")
+    page.get_by_text("Settings", exact=True).click()
+    for name, value in values.items():
+        field = page.locator(f"#{name}")
+        if name == "sample":
+            field.check()
+        elif name == "steps":
+            field.select_option(value)
+        else:
+            field.fill(value)
     quotes = "It's the guest's \"favourite\" room."
-    write_path(page, a=quotes)
+    steps = int(values.get("steps", 11))
+    write_path(page, a=quotes, steps=steps)
+    if is_raw:
+        with page.expect_response("**/v1/interpolate"):
+            page.get_by_text("Raw", exact=True).click()
+        expect(page.locator("#path-status")).to_be_empty()
     shown = page.locator(PATH_TEXTS).all_text_contents()
+    candidates = int(values.get("n", 1))
     page.get_by_role("button", name="Copy as command").click()
     expect(page.locator("#copied")).to_have_text("The command is copied.")
     program, *arguments = shlex.split(page.evaluate("() => navigator.clipboard.readText()"))
     assert program == "linda"
     lines = CliRunner().invoke(main, arguments).stdout.splitlines()
-    assert [line.split("\t")[1] for line in lines][::-1] == shown
+    assert len(lines) == steps * candidates
+    assert [line.split("\t")[1] for line in lines[::candidates]][::-1] == shown
     page.get_by_role("button", name="Copy as Python").click()
     expect(page.locator("#copied")).to_have_text("The Python code is copied.")
     code = page.evaluate("() => navigator.clipboard.readText()")
-    printed: list[str] = []
+    printed: list[Any] = []
     exec(code, {"print": lambda *texts, sep: printed.extend(texts)})
-    assert printed[::-1] == shown
+    assert [text if candidates == 1 else text[0] for text in printed][::-1] == shown
 
 
 def test_markup_in_a_text_stays_text(page: "Page", server: Serving) -> None:
@@ -312,6 +339,44 @@ def test_from_upload_to_download(page: "Page", tmp_path: Path, monkeypatch: pyte
     ran = CliRunner().invoke(main, command[1:])
     assert ran.exit_code == 0, ran.stderr
     assert Path(downloaded.value.path()).read_bytes() == Path("reviews-augmented.csv").read_bytes()
+
+
+def test_a_table_by_keyboard_alone(page: "Page") -> None:
+    page.goto("/#table")
+    expect(page.locator("#about")).to_contain_text("engine")  # the page knows the server
+    page.evaluate("text => navigator.clipboard.writeText(text)", CSV)
+    tab_to(page, ".paste summary")
+    page.keyboard.press("Enter")
+    tab_to(page, "#pasted")
+    page.keyboard.press("Control+V")
+    expect(page.locator("#pasted")).to_have_value(CSV)
+    tab_to(page, "#paste-form button")
+    page.keyboard.press("Enter")
+    expect(page.locator("#set-text")).to_be_focused()
+    tab_to(page, "#set-method")
+    page.keyboard.type("eda")
+    tab_to(page, "#preview")
+    page.keyboard.press("Enter")
+    expect(page.locator("#preview-rows .card")).to_have_count(4)
+    tab_to(page, "#run-all")
+    page.keyboard.press("Enter")
+    expect(page.locator("#download")).to_be_visible()
+    tab_to(page, "#download")
+    with page.expect_download() as downloaded:
+        page.keyboard.press("Enter")
+    with Path(downloaded.value.path()).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert "".join(f"{row['text']},{row['label']}\n" for row in rows[:4]) == CSV.removeprefix("text,label\n")
+    assert [row["method"] for row in rows] == ["original"] * 4 + ["eda"] * 4
+
+
+def tab_to(page: "Page", selector: str, most: int = 20) -> None:
+    """Press Tab until the element has the focus."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if page.locator(selector).evaluate("node => node === document.activeElement"):
+            return
+    raise AssertionError(f"{selector} is not reached with {most} tabs")
 
 
 def test_a_run_survives_a_reload_and_can_be_stopped(page: "Page", tmp_path: Path) -> None:

@@ -52,6 +52,21 @@ def test_sigterm_finishes_running_requests_and_leaves_no_files(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("linda.example.org", "--allow-host linda.example.org is open to other machines; give a token too"),
+        ("https://linda.example.org", "--allow-host 'https://linda.example.org' is not a host name; give it alone"),
+        ("linda.example.org:443", "--allow-host 'linda.example.org:443' is not a host name"),
+        ("", "--allow-host '' is not a host name"),
+    ],
+)
+def test_a_public_name_is_checked(name: str, words: str) -> None:
+    told = CliRunner(env={"LINDA_TOKEN": None}).invoke(main, ["serve", "--no-open", "--allow-host", name])
+    assert told.exit_code == 2
+    assert told.stderr.startswith(f"linda: {words}")
+
+
 def test_another_host_needs_a_token() -> None:
     told = CliRunner(env={"LINDA_TOKEN": None}).invoke(main, ["serve", "--no-open", "--host", "0.0.0.0"])
     assert told.exit_code == 2

@@ -1,9 +1,16 @@
 """Tables: upload, preview, run, stop, download; the file is that of the command which is shown."""
 
 import json
+import math
 import shlex
+import socket
+import time
+from datetime import date
+from io import BytesIO
 from pathlib import Path
 
+import httpx
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -58,6 +65,29 @@ def test_a_bad_upload_is_422(server: Serving, name: str, body: bytes | str, word
     answer = server.upload(name, body)
     assert answer.status_code == 422
     assert answer.json()["error"].startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (b"\xff", "b'\\xff'"),
+        ({"raw": b"\xff"}, {"raw": "b'\\xff'"}),
+        (math.nan, None),
+        (date(2026, 11, 18), "2026-11-18"),
+    ],
+)
+def test_what_json_cannot_hold_is_shown_as_python_writes_it(server: Serving, value: object, shown: object) -> None:
+    file = BytesIO()
+    pq.write_table(pa.table({"text": ["a b", "c d"], "label": ["x", "x"], "more": [value, value]}), file)
+    answer = server.upload("reviews.parquet", file.getvalue())
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["first_rows"][0] == {"text": "a b", "label": "x", "more": shown}
+
+
+def test_a_lone_surrogate_in_a_table_is_shown(server: Serving) -> None:
+    answer = server.upload("reviews.jsonl", '{"text": "a b", "label": "x", "more": "\\ud800"}\n' * 2)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["first_rows"][0]["more"] == "'\\ud800'"
 
 
 def as_jsonl(table: str) -> str:
@@ -216,3 +246,28 @@ def test_tables_and_jobs_are_bounded(scored_interpolator: ScoredInterpolator) ->
         answer = small.upload("c.csv", f"text,label\n{rows}one more,x\n")
         assert answer.status_code == 422
         assert "more than 2,000 rows" in answer.json()["error"]
+
+
+def test_uploads_in_progress_are_bounded(scored_interpolator: ScoredInterpolator) -> None:
+    with serving(scored_interpolator, limits=Limits(tables=2)) as small:
+        host, port = small.address.removeprefix("http://").split(":")
+        head = f"POST /v1/tables?name=a.csv HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {len(CSV)}\r\n\r\n"
+        with socket.create_connection((host, int(port))) as one, socket.create_connection((host, int(port))) as other:
+            for connection in (one, other):
+                connection.sendall(f"{head}{CSV[:20]}".encode())
+            refused = answer_when(small, 429)
+            assert int(refused.headers["Retry-After"]) >= 1
+            one.sendall(CSV[20:].encode())
+            assert b" 200 " in one.recv(4096).splitlines()[0]
+            assert small.upload("b.csv", CSV).status_code == 200  # takes the place of the first
+        answer_when(small, 200)  # the other one has left
+
+
+def answer_when(server: Serving, status: int) -> httpx.Response:
+    """The answer to an upload, when the server has noticed what others do."""
+    for _ in range(200):
+        answer = server.upload("b.csv", CSV)
+        if answer.status_code == status:
+            return answer
+        time.sleep(0.05)
+    raise TimeoutError(answer.text)

@@ -1,6 +1,7 @@
 """The documentation site is built as `make docs` builds it: strictly, so that broken links and anchors are errors."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,13 +12,33 @@ from examples import ROOT
 from linda.cli import _COMMANDS
 
 
+def build(source: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    return subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = build(ROOT, folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
+
+
+def test_broken_links_and_anchors_are_errors(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(ROOT / "docs", source / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", source)
+    for name in ("examples", "scripts", "src"):
+        (source / name).symlink_to(ROOT / name)
+    with (source / "docs" / "index.md").open("a", encoding="utf-8") as page:
+        page.write("\n[a page](no-such-page.md) and [a section](explanation/design.md#no-such-section)\n")
+    done = build(source, tmp_path / "site")
+    assert done.returncode != 0
+    warnings = [line for line in done.stderr.splitlines() if "WARNING" in line and "index.md" in line]
+    assert len(warnings) == 2, done.stderr
+    assert "no-such-page.md" in warnings[0]
+    assert "#no-such-section" in warnings[1]
 
 
 def test_has_the_help_of_every_command(site: Path) -> None:

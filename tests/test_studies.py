@@ -58,8 +58,16 @@ def test_a_larger_size_computes_the_cells_of_a_smaller_one(study: str) -> None:
         ("imbalance", {"class-weights", "oversample"}),
         ("calibration", {"label-smoothing", "temperature"}),
         ("noise", {"label-smoothing", "early-stopping", "eda+keep=0.5"}),
-        ("teacher", {"vanilla", "pseudo-label+per_row=8", "eda+labels=predicted+per_row=8"}),
-        ("unlabelled", {"pseudo-label+per_row=4"}),
+        (
+            "teacher",
+            {
+                "vanilla",
+                "pseudo-label+per_row=8",
+                "eda+labels=predicted+per_row=8",
+                "eda&linda+partners=any+labels=predicted+per_row=8",
+            },
+        ),
+        ("unlabelled", {"pseudo-label+per_row=4", "linda+partners=unlabelled+labels=predicted+per_row=4"}),
         ("shift", {"vanilla", "temperature", "label-smoothing"}),
     ],
 )
@@ -67,6 +75,28 @@ def test_the_baselines_that_must_be_beaten(study: str, baselines: set[str]) -> N
     for size in SIZES:
         for part in parts_of(study, size):
             assert baselines <= set(part.options["methods"].split(","))
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_table_of_trigrams_adds_crossovers(study: str) -> None:
+    plain, ranked = parts_of(study, "full"), parts_of(study, "full", trigrams=Path("trigrams.npz"))
+    for before, after in zip(plain, ranked, strict=True):
+        methods = parsed(after)["methods"].split(",")
+        spliced = [name for name in methods if name.startswith("splice")]
+        assert [name for name in methods if not name.startswith("crossover")] == before.options["methods"].split(",")
+        for name in spliced:
+            assert methods[methods.index(name) + 1] == name.replace("splice", "crossover")
+        assert parsed(after)["trigrams"] == ("trigrams.npz" if spliced else None)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize("size", SIZES)
+def test_quick_students_have_25_seeds_and_rare_classes_tuned_thresholds(study: str, size: str) -> None:
+    for part in parts_of(study, size):
+        given = parsed(part)
+        settings = BenchmarkSettings(student=given["student"], folds=given["folds"])
+        assert settings.kind.trains_encoder or given["seeds"] >= 25
+        assert settings.n_folds > 0 or study != "imbalance"
 
 
 def test_commands_are_printed_with_an_estimate_and_then_run(

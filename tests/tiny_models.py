@@ -18,14 +18,82 @@ OBJECTS = ["the river.", "a red door.", "two letters, then a third.", "the last 
 MARIAN_SENTENCES = [" ".join(words) for words in itertools.product(SUBJECTS, VERBS, OBJECTS)]
 
 
+_SIZES = {
+    "d_model": 16,
+    "encoder_layers": 1,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 32,
+    "decoder_ffn_dim": 32,
+    "max_position_embeddings": 128,
+    "dropout": 0.0,
+    "init_std": 0.5,
+}
+
+
 def save_tiny_base(folder: Path) -> Path:
     """A Marian encoder-decoder with random weights and a tokenizer that loses no character."""
-    from transformers import MarianConfig, MarianMTModel, PreTrainedTokenizerFast
+    from transformers import MarianConfig, MarianMTModel
+
+    tokenizer = _tiny_tokenizer()
+    config = MarianConfig(
+        **_SIZES,
+        **_special_ids(tokenizer),
+        forced_eos_token_id=tokenizer.eos_token_id,
+        decoder_start_token_id=tokenizer.pad_token_id,
+    )
+    return _save_tiny(folder, tokenizer, MarianMTModel, config)
+
+
+def save_tiny_bart(folder: Path) -> Path:
+    """A BART: texts begin with <s>, which the decoder is forced to write after its start, the end marker."""
+    from tokenizers import processors
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    tokenizer = _tiny_tokenizer()
+    tokenizer.add_special_tokens({"bos_token": "<s>"})
+    start, end = ("<s>", tokenizer.bos_token_id), (tokenizer.eos_token, tokenizer.eos_token_id)
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"<s> $A {tokenizer.eos_token}", special_tokens=[start, end]
+    )
+    config = BartConfig(
+        **_SIZES,
+        **_special_ids(tokenizer),
+        bos_token_id=tokenizer.bos_token_id,
+        forced_bos_token_id=tokenizer.bos_token_id,
+        decoder_start_token_id=tokenizer.eos_token_id,
+    )
+    return _save_tiny(folder, tokenizer, BartForConditionalGeneration, config)
+
+
+def save_tiny_t5(folder: Path) -> Path:
+    """A T5: its decoder starts with padding, and has no position embeddings."""
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    tokenizer = _tiny_tokenizer()
+    config = T5Config(
+        d_model=16,
+        d_kv=8,
+        d_ff=32,
+        num_layers=1,
+        num_decoder_layers=2,
+        num_heads=2,
+        dropout_rate=0.0,
+        initializer_factor=1.0,
+        decoder_start_token_id=tokenizer.pad_token_id,
+        **_special_ids(tokenizer),
+    )
+    return _save_tiny(folder, tokenizer, T5ForConditionalGeneration, config)
+
+
+def _tiny_tokenizer() -> Any:
+    from transformers import PreTrainedTokenizerFast
 
     from linda.training.base import EOS, MASK, PAD, UNK, build_tokenizer
 
     pieces = {f" {word}": -3.0 for word in WORDS.split()} | dict.fromkeys(CHARACTERS, -6.0)
-    tokenizer = PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(
         tokenizer_object=build_tokenizer(pieces),
         eos_token=EOS,
         unk_token=UNK,
@@ -33,26 +101,20 @@ def save_tiny_base(folder: Path) -> Path:
         mask_token=MASK,
         clean_up_tokenization_spaces=False,
     )
-    config = MarianConfig(
-        vocab_size=len(tokenizer),
-        d_model=16,
-        encoder_layers=1,
-        decoder_layers=2,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=32,
-        decoder_ffn_dim=32,
-        max_position_embeddings=128,
-        dropout=0.0,
-        init_std=0.5,
-        eos_token_id=tokenizer.eos_token_id,
-        forced_eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        decoder_start_token_id=tokenizer.pad_token_id,
-    )
+
+
+def _special_ids(tokenizer: Any) -> dict[str, int]:
+    return {
+        "vocab_size": len(tokenizer),
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+
+
+def _save_tiny(folder: Path, tokenizer: Any, kind: Any, config: Any) -> Path:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        MarianMTModel(config).save_pretrained(folder)
+        kind(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 

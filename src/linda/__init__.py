@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from linda.augmentation import augment as augment
     from linda.augmentation.planning.plan import Plan as Plan
     from linda.augmentation.sampler import LindaSampler as LindaSampler
+    from linda.classifier.losses import soft_binary_cross_entropy as soft_binary_cross_entropy
     from linda.classifier.losses import soft_cross_entropy as soft_cross_entropy
     from linda.config import LindaConfig as LindaConfig
     from linda.file_runs.file_pipeline import augment_file as augment_file
@@ -29,6 +30,7 @@ _MODULES = {
     "Plan": "linda.augmentation.planning.plan",
     "augment": "linda.augmentation",
     "augment_file": "linda.file_runs.file_pipeline",
+    "soft_binary_cross_entropy": "linda.classifier.losses",
     "soft_cross_entropy": "linda.classifier.losses",
 }
 

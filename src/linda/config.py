@@ -34,6 +34,12 @@ class LindaConfig:
             training; 0 for all.
         max_length: Window in tokens; longer texts are mixed sentence by sentence.
         calibration: Map from the requested ratio to the ratio that is mixed, as knots (requested, mixed).
+
+    Example:
+        >>> LindaConfig.from_json(Path("my-model/config.json")).mixing
+        'attention'
+        >>> LindaConfig(base={"max_position_embeddings": 64}).window
+        64
     """
 
     base: dict[str, Any]

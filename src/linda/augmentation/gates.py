@@ -24,7 +24,14 @@ _DRIFT_SHARE = 0.25
 
 @dataclass(frozen=True)
 class Gates:
-    """Which gates are enabled; by default, all."""
+    """Which gates are enabled; by default, all.
+
+    Attributes:
+        copies: Reject a copy of a parent, unless the ratio is 0 or 1.
+        duplicates: Reject a copy of an original or of an earlier new row.
+        runaway: Reject texts without words, texts much longer than both parents, and texts that repeat themselves.
+        drift: Reject texts with almost no content words of either parent.
+    """
 
     copies: bool = True
     duplicates: bool = True

@@ -248,7 +248,7 @@ class LabelReader:
         elif isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise LindaError(f"{place}: the label {shortened(value)} is beyond 64 bits; give a string")
         if isinstance(value, float) and not value.is_integer():
-            raise LindaError(f"{place}: the label is the fraction {value!r}; labels must be classes")
+            raise LindaError(f"{place}: the label {value!r} is not a class; use a string, an integer or a boolean")
         if self.classes is not None and value not in self.classes:
             raise LindaError(f"{place}: the label {value!r} is not one of {shown(self.classes)}")
         return self._number.setdefault(value, len(self._number))

@@ -15,7 +15,7 @@ from linda.augmentation.labels import LabelName, Labels, is_missing, rounded, sh
 from linda.errors import LindaError
 
 # A row has a class if its value is at least this.
-_PRESENT = 0.5
+PRESENT = 0.5
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class MultiLabels(Labels):
         return self.form.column_value(label, self.names)
 
     def hard(self, labels: np.ndarray) -> np.ndarray:
-        return (labels >= _PRESENT).astype(np.float64)
+        return (labels >= PRESENT).astype(np.float64)
 
     def count_classes(self, labels: np.ndarray) -> Counter[int]:
-        return Counter(np.nonzero(labels >= _PRESENT)[1].tolist())
+        return Counter(np.nonzero(labels >= PRESENT)[1].tolist())
 
 
 @dataclass
@@ -65,9 +65,9 @@ class Form:
         """The label of a new row, written as those of the originals."""
         value: list[Any]
         if self.kind == "names":
-            value = [name for name, share in zip(names, label, strict=True) if share >= _PRESENT]
+            value = [name for name, share in zip(names, label, strict=True) if share >= PRESENT]
         elif self.kind == "integers":
-            value = [int(share >= _PRESENT) for share in label]
+            value = [int(share >= PRESENT) for share in label]
         else:
             (value,) = rounded(np.array([label]))
         return json.dumps(value, ensure_ascii=False) if self.is_text else value
@@ -132,7 +132,7 @@ class MultiLabelReader:
             raise LindaError(f"{place}: {len(values)} values, expected {self._width}, one per class")
         if not all(0 <= value <= 1 for value in values):
             raise LindaError(f"{place}: {shown(values)} is not a vector of labels; values must be from 0 to 1")
-        return [number for number, value in enumerate(values) if value >= _PRESENT]
+        return [number for number, value in enumerate(values) if value >= PRESENT]
 
 
 def _kind(values: list[Any]) -> str | None:

@@ -26,7 +26,7 @@ from linda.augmentation.labels import LabelName, LabelRule, rounded
 from linda.augmentation.planning.balance import BalancedPlanner
 from linda.augmentation.planning.plan import NoPartnerError, Plan
 from linda.augmentation.planning.run_plan import draw_plan, notes, planned_rows
-from linda.augmentation.planning.unlabelled import unlabelled_texts, with_unlabelled
+from linda.augmentation.planning.unlabelled import read_unlabelled, with_unlabelled
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import RunSummary, Tally
 from linda.augmentation.tables import NewRow, as_table, is_a, joined, joined_lists, known_classes, new_columns
@@ -176,7 +176,7 @@ def check_rows(
     )
     if settings.unlabelled is None:
         return examples
-    return with_unlabelled(examples, unlabelled_texts(settings.unlabelled, settings.text, settings.label))
+    return with_unlabelled(examples, read_unlabelled(settings.unlabelled, settings.text, settings.label))
 
 
 # --- plan → texts → gates → labels → rows ---------------------------------------------------------------------

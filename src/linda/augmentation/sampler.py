@@ -7,7 +7,7 @@ The new texts of a fold come from its training rows only.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ class LindaSampler(BaseOverSampler):
         gates: The filters for new texts; None for all.
         retries: How often a rejected text is written again.
         batch_size: Rows per batch; does not affect the rows.
-        workers: Processes that write texts; does not affect the rows.
+        workers: Worker processes; does not affect results.
 
     Attributes:
         sampling_strategy_: New rows of each class.
@@ -76,7 +76,7 @@ class LindaSampler(BaseOverSampler):
         partners: str = "same",
         encoder: str | Path | None = None,
         ratio: str = "uniform",
-        protect: str | Sequence[str] = (),
+        protect: str | Iterable[str] = (),
         gates: Gates | None = None,
         retries: int = 2,
         batch_size: int = 128,
@@ -128,11 +128,9 @@ class LindaSampler(BaseOverSampler):
         names = ("method", "model", "engine", "translate", "trigrams", "partners", "encoder", "ratio", "protect")
         settings = {name: getattr(self, name) for name in (*names, "retries", "batch_size", "workers")}
         if isinstance(self.method, str) and isinstance(self.model, str | Path | None) and self.workers == 1:
-            # Hashable, for the cache; what is neither a text nor a list is refused by the settings.
-            translate, protect = (
-                tuple(given) if isinstance(given, list) else given for given in (self.translate, self.protect)
-            )
-            method = _loaded_method(self.method, self.model, self.engine, translate, self.trigrams, protect)
+            of_method = ("method", "model", "engine", "translate", "trigrams", "protect")
+            checked = AugmentationSettings(**{name: settings[name] for name in of_method})  # refuses wrong types
+            method = _loaded_method(*(_hashable(getattr(checked, name)) for name in of_method))
             settings |= {"method": method, "model": None, "engine": "auto", "translate": None, "trigrams": None}
         gates = Gates() if self.gates is None else checked_kind(self.gates, "gates", Gates, "Gates, or None for all")
         return Augmenter(balance=targets, seed=seed, gates=gates, only_new=True, **settings)
@@ -145,6 +143,11 @@ class LindaSampler(BaseOverSampler):
         tags.input_tags.string = True
         tags.sampler_tags.sample_indices = True
         return tags
+
+
+def _hashable(given: Any) -> Any:
+    """Return several texts as a tuple, for the cache."""
+    return given if given is None or isinstance(given, str | Path) else tuple(given)
 
 
 # Cross-validation clones the sampler for each fold; all clones share the model, and none of them pickles it.

@@ -40,6 +40,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "label": ((str,), "the name of a column"),
     "pair": ((str, NoneType), "the name of a column"),
     "ratio": ((str,), "a text, such as uniform, beta:0.4 or 0.2-0.8"),
+    "engine": ((str,), "a text: auto, int8 or torch"),
     "translate": ((tuple, list, NoneType), "a pair of models"),
     "trigrams": (_PATH, "a file"),
     "encoder": (_PATH, "a folder"),
@@ -71,8 +72,8 @@ class AugmentationSettings:
         translate: The two models of backtranslation: to the other language, and back.
         trigrams: Trigram table of crossover: a file written by `linda middles table`.
         protect: Words of the parents that a new text must contain: "Paris,New York", a .txt file with one word per
-            line, "regex:PATTERN", or a list of those. EDA does not change them.
-        raw_ratio: Mix by the ratio itself, without calibration, as in the paper.
+            line, "regex:PATTERN", or a list or set of those. EDA does not change them.
+        raw_ratio: Use the ratio as given, without calibration, as in the paper.
         labels: How new rows are labelled: interpolated, sharpened, predicted, measured or hard.
         temperature: Temperature of sharpened labels.
         teacher: Classifier for predicted labels: a folder or an object with `predict_proba`; None to fine-tune one.
@@ -82,10 +83,10 @@ class AugmentationSettings:
         weight: Training weight of new rows (originals: 1). A value other than 1 adds the column `weight`.
         gates: The filters for new texts.
         retries: How often a rejected text is written again, by sampling.
-        skip_empty: Leave out rows without text instead of raising an error.
+        skip_empty: Skip rows without text instead of raising an error.
         only_new: Return the new rows without the originals.
         batch_size: Rows per batch; does not affect the rows.
-        workers: Processes that write texts; does not affect the rows.
+        workers: Worker processes; does not affect results.
         progress: Show a progress bar and a summary.
 
     Example:
@@ -107,7 +108,7 @@ class AugmentationSettings:
     engine: str = "auto"
     translate: tuple[str, str] | None = None
     trigrams: str | Path | None = None
-    protect: str | Sequence[str] = ()
+    protect: str | Iterable[str] = ()
     raw_ratio: bool = False
     labels: str = "interpolated"
     temperature: float = 0.5
@@ -145,6 +146,8 @@ class AugmentationSettings:
         if self.unlabelled is not None:
             self._check_unlabelled()
         _ = self.protected  # checks it
+        if not isinstance(self.protect, str | list | tuple):  # a run is stored as JSON, and a set has no order
+            object.__setattr__(self, "protect", sorted(self.protect))
         if not checked_number(self.weight, "weight", 0) > 0:
             raise LindaError("weight is 0; it must be above 0")
         if isinstance(self.method, type) or not isinstance(self.method, str | AugmentationMethod):

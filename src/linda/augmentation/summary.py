@@ -105,7 +105,7 @@ class RunSummary:
                 )
 
     def _remark(self, number: int) -> str:
-        """What became of a class that has a single row, or too few rows."""
+        """Note on a class with a single row or too few new rows."""
         assert self.wanted is not None
         counts = [*self.counts.values()]
         new, wanted = self.tally.labels[number], self.wanted[number]

@@ -20,6 +20,9 @@ from linda.errors import LindaError, shortened
 from linda.files.jsonfile import read_json_object
 from linda.files.textio import atomic_writer
 
+# Scores are percentages or mean losses. Larger ones, infinity and NaN are damage, and would break means and reports.
+_LARGEST_SCORE = 1e15
+
 # Length of a file name in bytes without its extension: file systems allow 255, and temporary files add more.
 _LONGEST_NAME = 200
 
@@ -129,9 +132,14 @@ def checked_cell(values: dict[str, Any]) -> dict[str, Any]:
         raise LindaError("it contains a lone surrogate") from None
     cell = upgraded(values)
     for name in ("test_rows", "seconds"):
-        _check_numbers(name, cell[name])
+        _check(name, cell[name], all(number is None or _is_number(number) for number in cell[name].values()))
     for scores in cell["scores"].values():
-        _check_numbers("scores", scores)
+        _check("scores", scores, all(_is_number(score) and abs(score) <= _LARGEST_SCORE for score in scores.values()))
+    imbalance, noise = cell["imbalance"], cell["label_noise"]
+    _check(
+        "imbalance", imbalance, imbalance is None or (isinstance(imbalance, list) and all(map(_is_number, imbalance)))
+    )
+    _check("label_noise", noise, _is_number(noise))
     if not all(isinstance(note, str) for note in cell["notes"]) or "on" not in cell["settings"]:
         raise LindaError("its notes or settings are damaged")
     if cell["domain"] is None and not cell["scores"].keys() <= cell["test_rows"].keys():
@@ -139,9 +147,13 @@ def checked_cell(values: dict[str, Any]) -> dict[str, Any]:
     return cell
 
 
-def _check_numbers(name: str, values: dict[str, Any]) -> None:
-    if not all(number is None or isinstance(number, int | float) for number in values.values()):
-        raise LindaError(f"its {name} are {shortened(values)}")
+def _check(name: str, value: Any, is_right: bool) -> None:
+    if not is_right:
+        raise LindaError(f"its {name} cannot be {shortened(value)}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
 
 
 def upgraded(cell: dict[str, Any]) -> dict[str, Any]:

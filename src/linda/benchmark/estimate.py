@@ -1,8 +1,8 @@
 """How long the missing cells of a grid will take, before they are computed.
 
-Cells of the same task, protocol and method that are already there tell it best. For others the time is estimated from
-the number of tokens that are trained on, tested and written. The rates below were measured on one core of a server of
-2026; they are meant for "an afternoon or a week?", not for comparing machines.
+Existing cells of the same task, protocol and method give the best estimate. For others the time is estimated from the
+number of tokens that are trained on, tested and written. The rates below were measured on one core of a server of
+2026; they give an order of magnitude only.
 """
 
 from __future__ import annotations
@@ -81,10 +81,13 @@ def _estimated_seconds(cell: Cell, settings: BenchmarkSettings, shared: _SharedW
     new = _new_rows(cell.recipe, sizes)
     tokens = min(settings.max_length, _TOKENS_PER_WORD * sizes.words)
     same_rows = (cell.task, cell.domain, cell.protocol, cell.seed)
-    total = new * sizes.words * _WRITING.get(str(cell.recipe.source), 0.0)
-    if settings.cache is not None:  # the same texts, with other labels or weights
-        policy = cell.recipe.policy
-        total = shared.once((*same_rows, cell.recipe.source, policy.partners, policy.ratio, policy.balance), total)
+    total = 0.0
+    for part in cell.recipe.parts or (cell.recipe,):
+        policy = part.policy
+        seconds = _new_rows(part, sizes) * sizes.words * _WRITING.get(str(part.source), 0.0)
+        if settings.cache is not None:  # the same texts, with other labels or weights
+            seconds = shared.once((*same_rows, part.source, policy.partners, policy.ratio, policy.balance), seconds)
+        total += seconds
     if cell.recipe.uses_teacher:
         teacher = settings.for_teacher()
         total += shared.once((*same_rows, "teacher"), _training_seconds(cell, teacher, sizes.rows, 0, tokens))

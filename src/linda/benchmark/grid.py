@@ -20,7 +20,7 @@ from linda.benchmark.models import check_model
 from linda.benchmark.protocol import Protocol, draw, split
 from linda.benchmark.recipes import Recipe
 from linda.benchmark.settings import REST, BenchmarkSettings
-from linda.benchmark.tasks import BenchmarkTask, TaskSource, read_unlabelled
+from linda.benchmark.tasks import BenchmarkTask, OwnTask, TaskSource, unlabelled_texts
 from linda.benchmark.trial import run_cell
 from linda.classifier.students import find_student
 from linda.errors import LindaError
@@ -52,7 +52,15 @@ def make_grid(
 
     Returns:
         The cells. A cell that cannot be computed raises a LindaError here, before hours of work.
+
+    Example:
+        >>> tasks = [(OwnTask("reviews", Path("train.csv"), Path("test.csv")), [Protocol(shots=10)])]
+        >>> recipes = [parse_recipe(name) for name in ("vanilla", "eda", "linda")]
+        >>> len(make_grid(tasks, recipes, range(5), BenchmarkSettings(student="tfidf")))
+        15
     """
+    if any(isinstance(source, OwnTask) and source.multi_label for source, _ in tasks):
+        _check_multi_label(recipes, settings)
     _check_models(recipes, settings)
     grid = []
     for source, protocols in tasks:
@@ -73,11 +81,23 @@ def _check_models(recipes: Sequence[Recipe], settings: BenchmarkSettings) -> Non
     if settings.teacher is not None:
         find_student(settings.teacher)
     if settings.unlabelled is not None and settings.unlabelled != REST:
-        read_unlabelled(Path(settings.unlabelled), settings.text, settings.label)
-    settings.models.check({str(recipe.source) for recipe in recipes if recipe.augments})
+        unlabelled_texts(settings.unlabelled, settings.text, settings.label)
+    settings.models.check({str(source) for recipe in recipes if recipe.augments for source in recipe.sources})
     for encoder in (settings.encoder, settings.teacher_encoder):
         if encoder is not None:
             check_model(encoder)
+
+
+def _check_multi_label(recipes: Sequence[Recipe], settings: BenchmarkSettings) -> None:
+    for recipe in recipes:
+        recipe.check_multi_label()
+    names = [settings.student, *(settings.teacher_name for recipe in recipes if recipe.uses_teacher)]
+    for name in names:
+        if not find_student(name).takes_multi_label:
+            raise LindaError(
+                f"the student {name} takes one label per row; with --multi-label use finetune, probe, tfidf or a "
+                "scikit-learn pipeline"
+            )
 
 
 def _check_draws(
@@ -89,13 +109,13 @@ def _check_draws(
 ) -> None:
     """Draw the rows of every cell of a task once, to find errors early."""
     needs_rest = settings.unlabelled == REST and any(recipe.uses_unlabelled for recipe in recipes)
-    pairing = next((recipe for recipe in recipes if recipe.mixes and recipe.policy.partners == "same"), None)
+    pairing = next((recipe for recipe in recipes if recipe.needs_same_label), None)
     for domain in task.training_domains:
         pool = split(task, domain, settings.on, settings.test_size).pool
         for protocol in protocols:
             for seed in seeds:
                 drawn = draw(task, pool, protocol, seed)
-                if pairing is not None and len(set(drawn.labels)) == len(drawn):
+                if pairing is not None and len(set(drawn.kinds)) == len(drawn):
                     raise LindaError(
                         f"{task.name} ({protocol.name}): no two of the drawn rows have the same label, but "
                         f"{pairing.name} mixes such rows; draw more rows, or use {pairing.name}+partners=any"
@@ -143,6 +163,11 @@ def run_grid(
 
     Returns:
         The number of cells that were computed.
+
+    Example:
+        >>> settings = BenchmarkSettings(student="tfidf")
+        >>> run_grid(make_grid(tasks, recipes, range(5), settings), settings, Path("results"))
+        15
     """
     check_comparable(chain(read_cells(output / CELLS), (cell.record(settings) for cell in cells)))
     if settings.cache is not None:
@@ -184,9 +209,14 @@ def _run_missing(
         total=len(cells), initial=len(cells) - len(missing), unit="cell", disable=None if progress else True
     ) as bar:
         for result in executor(missing, settings, folder) if missing else ():
-            bar.set_postfix_str(f"{result['task']} {result['method']} {result['accuracy']:.1f}", refresh=False)
+            bar.set_postfix_str(_described(result), refresh=False)
             bar.update()
     return len(missing)
+
+
+def _described(result: dict[str, Any]) -> str:
+    score = f" {result['accuracy']:.1f}" if "accuracy" in result else ""  # there is none with several labels per row
+    return f"{result['task']} {result['method']}{score}"
 
 
 def missing_cells(cells: Sequence[Cell], output: Path) -> list[Cell]:

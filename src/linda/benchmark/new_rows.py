@@ -21,7 +21,7 @@ from linda.augmentation.planning.run_plan import planned_rows
 from linda.augmentation.tables import as_table
 from linda.benchmark.models import Models, load_method
 from linda.benchmark.recipes import OVERSAMPLE, PSEUDO_LABEL, UNLABELLED, Policy, Recipe
-from linda.benchmark.tasks import LabelledRows
+from linda.benchmark.tasks import LabelledRows, class_codes
 from linda.classifier.students import Student
 from linda.errors import LindaError
 
@@ -92,14 +92,20 @@ def make_new_rows(
     if not recipe.augments:
         return NewRows([], None if rows.pairs is None else [], np.zeros((0, len(classes))), recipe.policy.weight, [])
     teacher = sources.fit_teacher() if recipe.uses_teacher else None
-    new = _augmented(recipe, rows, classes, sources, teacher, seed)
+    parts = [_augmented(part, rows, classes, sources, teacher, seed) for part in recipe.parts or (recipe,)]
+    new = _joined(parts)
     return new if teacher is None else _agreed(new, teacher, recipe.policy.keep)
 
 
-def class_codes(labels: Sequence[LabelName], classes: Sequence[LabelName]) -> np.ndarray:
-    """Return the index (N,) of each label among the classes."""
-    code = {name: number for number, name in enumerate(classes)}
-    return np.array([code[label] for label in labels], dtype=np.int64)
+def _joined(parts: list[NewRows]) -> NewRows:
+    """The rows of several methods, one after the other."""
+    return NewRows(
+        texts=[text for part in parts for text in part.texts],
+        pairs=None if parts[0].pairs is None else [pair for part in parts for pair in part.pairs or ()],
+        labels=np.concatenate([part.labels for part in parts]),
+        weight=parts[0].weight,
+        parents=[parents for part in parts for parents in part.parents],
+    )
 
 
 # --- augmentation methods ---------------------------------------------------------------------------------------
@@ -126,6 +132,7 @@ def _augmented(
         temperature=policy.temperature,
         teacher=teacher,
         encoder=sources.encoder,
+        multi_label=rows.is_multi_label,
         classes=classes,
         weight=policy.weight,
         gates=Gates() if policy.gates else Gates(**dict.fromkeys(Gates.names(), False)),

@@ -89,7 +89,7 @@ class Protocol:
         """Return the classes whose precision and recall are reported: the rare one, or those rare in the data."""
         if self.imbalance is not None:
             return [] if self.rare is None else [self.rare]
-        if self.shots is not None:
+        if self.shots is not None or task.is_multi_label:
             return []
         counts = Counter(task.train.labels)
         least = _RARE_SHARE * len(task.train) / len(counts)

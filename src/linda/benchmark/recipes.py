@@ -3,6 +3,7 @@
 vanilla   eda   linda   class-weights   oversample   smote   label-smoothing   temperature   …
 linda+partners=same+weight=0.5        the same method with other settings of `Policy` or `Training`
 linda+balance                         a boolean setting needs no value
+eda&linda+per_row=2                   new rows of both methods, an equal share of `per_row` each
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ VANILLA = "vanilla"
 PSEUDO_LABEL = "pseudo-label"  # unlabelled rows, labelled by the teacher
 OVERSAMPLE = "oversample"  # copies of rows of rare classes
 UNLABELLED = "unlabelled"  # partners that are unlabelled rows
+
+_JOIN = "&"
 
 _MIXUP_BETA = 1.0  # λ ~ Beta(1, 1) is uniform, as in Guo et al. 2019
 _SMOOTHING = 0.1
@@ -91,12 +94,18 @@ class Recipe:
         source: Where new rows come from: an augmentation method, PSEUDO_LABEL, OVERSAMPLE, or None.
         policy: How new rows are made.
         training: How the student is trained.
+        parts: The methods that are joined, if there are several. Each makes rows by its own policy.
     """
 
     name: str
     source: str | None = None
     policy: Policy = field(default_factory=Policy)
     training: Training = field(default_factory=Training)
+    parts: tuple[Recipe, ...] = ()
+
+    @property
+    def sources(self) -> list[str | None]:
+        return [part.source for part in self.parts or (self,)]
 
     @property
     def augments(self) -> bool:
@@ -105,14 +114,23 @@ class Recipe:
 
     @property
     def mixes(self) -> bool:
-        return self.augments and mixes_texts(str(self.source))
+        return self.augments and any(mixes_texts(str(source)) for source in self.sources)
+
+    @property
+    def needs_same_label(self) -> bool:
+        """Whether a row needs another of its label as a partner."""
+        return any(part.mixes and part.policy.partners == "same" for part in self.parts or (self,))
 
     @property
     def uses_unlabelled(self) -> bool:
+        if self.parts:
+            return any(part.uses_unlabelled for part in self.parts)
         return self.source == PSEUDO_LABEL or (self.mixes and self.policy.partners == UNLABELLED)
 
     @property
     def uses_teacher(self) -> bool:
+        if self.parts:
+            return any(part.uses_teacher for part in self.parts)
         return self.uses_unlabelled or (self.augments and (self.policy.labels == "predicted" or self.policy.keep > 0))
 
     def record(self) -> dict[str, Any] | None:
@@ -120,6 +138,9 @@ class Recipe:
         training = {name: value for name, value in asdict(self.training).items() if value}
         if self.source is None:
             return training or None
+        if self.parts:
+            of_parts = ((part, name, value) for part in self.parts for name, value in (part.record() or {}).items())
+            return {f"{part.name} {name}": value for part, name, value in of_parts} | training
         known = policy_settings(self)
         return {name: value for name, value in asdict(self.policy).items() if name in known} | training
 
@@ -142,6 +163,26 @@ class Recipe:
             )
         if self.training.needs_folds and not folds:
             raise LindaError(f"{self.name} is fitted on held-out folds of the training rows; give --folds 3")
+
+    def check_multi_label(self) -> None:
+        """Raise a LindaError if the method needs rows with one label each."""
+        for part in self.parts:
+            part.check_multi_label()
+        policy = self.policy if self.source is not None else Policy()
+        needs_one = {
+            self.name: self.source in (OVERSAMPLE, PSEUDO_LABEL),
+            "balance": policy.balance,
+            "keep": policy.keep > 0,
+            "partners=unlabelled": self.uses_unlabelled,
+            "labels=sharpened": self.augments and policy.labels == "sharpened",
+            **{name: bool(value) for name, value in asdict(self.training).items() if name != "mixup"},
+        }
+        found = next((what for what, applies in needs_one.items() if applies), None)
+        if found is not None:
+            raise LindaError(
+                f"{self.name} cannot be used with --multi-label, because {found} needs one label per row; use vanilla, "
+                "mixup or a method that writes texts, such as eda, splice or linda"
+            )
 
 
 def policy_settings(recipe: Recipe) -> tuple[str, ...]:
@@ -203,27 +244,66 @@ def recipe_names() -> list[str]:
 
 
 def parse_recipe(text: str, as_published: bool = False) -> Recipe:
-    """Parse a method: `linda`, `linda+balance`, `linda+partners=same+weight=0.5`.
+    """Parse a method: `linda`, `linda+balance`, `linda+partners=same+weight=0.5`, `eda&linda+per_row=2`.
 
     as_published: the paper's baselines keep every row, unless `gates` is set.
     """
-    name, *settings = text.split("+")
+    names, *settings = text.split("+")
+    recipes = [_named(name, as_published) for name in names.split(_JOIN)]
+    changes = dict(_parse_setting(setting, text) for setting in settings)
+    of_policy = {setting: value for setting, value in changes.items() if setting in get_type_hints(Policy)}
+    of_training = {setting: value for setting, value in changes.items() if setting not in of_policy}
+    first = recipes[0]
+    if of_policy and first.source is None:
+        raise LindaError(f"{text!r}: {first.name} makes no new rows and has no setting {next(iter(of_policy))}")
+    for setting in of_policy:
+        if not any(setting in policy_settings(recipe) for recipe in recipes):
+            raise LindaError(f"{text!r}: {first.name} {_reason(first, setting)} and has no {setting}")
+    changed = [_with_policy(text, recipe, of_policy) for recipe in recipes]
+    training = replace(first.training, **of_training)
+    if len(changed) == 1:
+        return replace(changed[0], name=text, training=training)
+    return _joined(text, changed, training)
+
+
+def _named(name: str, as_published: bool) -> Recipe:
+    """Return the method of this name, with its own settings."""
     if name not in recipe_names():
         raise LindaError(f"there is no method {name!r}; choose from {', '.join(recipe_names())}")
     recipe = _RECIPES.get(name) or Recipe(name, name, Policy() if mixes_texts(name) else _BASELINE)
     if as_published and name in _PUBLISHED:
-        recipe = replace(recipe, policy=replace(recipe.policy, gates=False))
-    changes = dict(_parse_setting(setting, text) for setting in settings)
-    of_policy = {setting: value for setting, value in changes.items() if setting in get_type_hints(Policy)}
-    of_training = {setting: value for setting, value in changes.items() if setting not in of_policy}
-    if of_policy and recipe.source is None:
-        raise LindaError(f"{text!r}: {name} makes no new rows and has no setting {next(iter(of_policy))}")
-    for setting in of_policy:
-        if setting not in policy_settings(recipe):
-            raise LindaError(f"{text!r}: {name} {_reason(recipe, setting)} and has no {setting}")
-    policy, training = replace(recipe.policy, **of_policy), replace(recipe.training, **of_training)
-    _check_effect(text, of_policy, policy)
-    return replace(recipe, name=text, policy=policy, training=training)
+        return replace(recipe, policy=replace(recipe.policy, gates=False))
+    return recipe
+
+
+def _with_policy(text: str, recipe: Recipe, given: dict[str, Any]) -> Recipe:
+    """Change those settings that the method has."""
+    known = {name: value for name, value in given.items() if name in policy_settings(recipe)}
+    policy = replace(recipe.policy, **known)
+    _check_effect(text, known, policy)
+    return replace(recipe, policy=policy)
+
+
+def _joined(text: str, recipes: list[Recipe], training: Training) -> Recipe:
+    """Join methods that make new texts; each makes an equal part of `per_row`."""
+    names = [recipe.name for recipe in recipes]
+    for recipe in recipes:
+        if not recipe.augments:
+            raise LindaError(f"{text!r}: {recipe.name} makes no new texts; join methods that do, such as eda&linda")
+        if recipe.policy.balance:
+            raise LindaError(f"{text!r}: balance determines the number of rows of one method; give the methods apart")
+        if recipe.policy.per_row % len(recipes):
+            raise LindaError(
+                f"{text!r}: {len(recipes)} methods cannot each make an equal part of per_row={recipe.policy.per_row}; "
+                f"give per_row={len(recipes)} or a multiple"
+            )
+    if len(set(names)) < len(names):
+        raise LindaError(f"{text!r}: a method is named twice; join different ones")
+    parts = tuple(
+        replace(recipe, policy=replace(recipe.policy, per_row=recipe.policy.per_row // len(recipes)))
+        for recipe in recipes
+    )
+    return Recipe(text, _JOIN.join(names), recipes[0].policy, training, parts)
 
 
 def _reason(recipe: Recipe, setting: str) -> str:

@@ -157,7 +157,9 @@ class BenchmarkSettings:
                 shared["teacher_learning_rate"] = self._teacher_rate
         if recipe.uses_unlabelled:
             shared["unlabelled"] = self.unlabelled if self.unlabelled == REST else file_name(str(self.unlabelled))
-        return shared | self.models.record(recipe.source)
+        for source in recipe.sources:
+            shared |= self.models.record(source)
+        return shared
 
 
 def _encoder_name(encoder: str | None) -> str | None:

@@ -10,19 +10,43 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from linda.augmentation.examples import RECORD, ListTable, read_examples
 from linda.augmentation.labels import LabelName, shown
+from linda.augmentation.multi_labels import PRESENT
+from linda.augmentation.planning.unlabelled import read_unlabelled
 from linda.errors import LindaError
 
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Parallel columns."""
+    """Parallel columns.
+
+    A label is a class; or, if rows have several, a tuple with one value from 0 to 1 per class.
+    """
 
     texts: list[str]
     pairs: list[str] | None
-    labels: list[LabelName]
+    labels: list[Any]
     domains: list[str] | None
+
+    @property
+    def is_multi_label(self) -> bool:
+        return bool(self.labels) and isinstance(self.labels[0], tuple)
+
+    @property
+    def kinds(self) -> list[Any]:
+        """What two rows must share to have the same label: the class, or the set of classes."""
+        if not self.is_multi_label:
+            return self.labels
+        return [tuple(value >= PRESENT for value in label) for label in self.labels]
+
+    def targets(self, classes: Sequence[LabelName]) -> np.ndarray:
+        """Return the labels (N, C), with columns in the order of the classes."""
+        if self.is_multi_label:
+            return np.array(self.labels, dtype=np.float64)
+        return np.eye(len(classes))[class_codes(self.labels, classes)]
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -32,6 +56,12 @@ class LabelledRows:
             return None if column is None else [column[row] for row in rows]
 
         return LabelledRows(part(self.texts), part(self.pairs), part(self.labels), part(self.domains))
+
+
+def class_codes(labels: Sequence[LabelName], classes: Sequence[LabelName]) -> np.ndarray:
+    """Return the index (N,) of each label among the classes."""
+    code = {name: number for number, name in enumerate(classes)}
+    return np.array([code[label] for label in labels], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -44,10 +74,15 @@ class BenchmarkTask:
     source: str = "own files"  # or a folder of tasks, whole or with a sample to train on, or the hub
     notes: tuple[str, ...] = ()  # remarks for readers of the table
     small_classes: bool = False  # use all rows of classes with fewer than k rows
+    label_names: tuple[LabelName, ...] | None = None  # the classes of rows that have several labels
+
+    @property
+    def is_multi_label(self) -> bool:
+        return self.label_names is not None
 
     @property
     def classes(self) -> list[LabelName]:
-        return sorted(set(self.train.labels))
+        return sorted(set(self.train.labels)) if self.label_names is None else list(self.label_names)
 
     @property
     def domains(self) -> list[str]:
@@ -67,6 +102,7 @@ class BenchmarkTask:
 
 
 OWN_FILES = BenchmarkTask.source
+_SEVERAL = "rows have several labels: every metric is a mean over the classes, and F1 is at a probability of 0.5"
 SAMPLE = "a folder with a sample of the training rows"
 
 
@@ -152,6 +188,17 @@ class NamedTask:
 
 
 @dataclass(frozen=True)
+class _Columns:
+    """The columns of a file, and whether the label column holds several labels per row."""
+
+    text: str
+    label: str
+    pair: str | None
+    domain: str | None
+    multi_label: bool = False
+
+
+@dataclass(frozen=True)
 class OwnTask:
     """The user's own files, in any format that `linda augment` reads."""
 
@@ -163,6 +210,7 @@ class OwnTask:
     pair: str | None = None
     domain: str | None = None
     small_classes: bool = False
+    multi_label: bool = False
 
     def load(self) -> BenchmarkTask:
         return _load_own(self)
@@ -191,8 +239,15 @@ def _load_named(name: str, data: Path | None, small_classes: bool = False) -> Be
 
 @lru_cache(maxsize=2)
 def _load_own(own: OwnTask) -> BenchmarkTask:
-    train, test = (_read_file(file, own.text, own.label, own.pair, own.domain) for file in (own.train, own.test))
-    return _checked(BenchmarkTask(own.name, train, {"test": test}, small_classes=own.small_classes))
+    columns = _Columns(own.text, own.label, own.pair, own.domain, own.multi_label)
+    train, names = _read_file(own.train, columns)
+    if not own.multi_label:
+        test, _ = _read_file(own.test, columns)
+        return _checked(BenchmarkTask(own.name, train, {"test": test}, small_classes=own.small_classes))
+    if not any(len(set(values)) > 1 for values in zip(*train.kinds, strict=True)):
+        raise LindaError(f"{own.train}: all rows have the same labels; give rows with and without a class")
+    test, _ = _read_file(own.test, columns, names)
+    return BenchmarkTask(own.name, train, {"test": test}, notes=(_SEVERAL,), label_names=names)
 
 
 def _composed(name: str, data: Path | None) -> BenchmarkTask:
@@ -234,7 +289,7 @@ def _from_folder(name: str, folder: Path, known: _Known) -> BenchmarkTask:
         found = file.name.split(".")[0]
         if found != split:
             notes.append(f"{name}: {split} is the sample {found}")
-        return _read_file(file, "text", known.label, known.pair, known.domain)
+        return _read_file(file, _Columns("text", known.label, known.pair, known.domain))[0]
 
     train = read("train")
     source = SAMPLE if notes else "a folder of tasks"
@@ -273,56 +328,45 @@ def _hub_rows(name: str, hub: _Hub, split: str) -> LabelledRows:
     return LabelledRows(list(rows[hub.text]), pairs, [names[code] for code in rows[hub.label]], None)
 
 
-def _read_file(path: Path, text: str, label: str, pair: str | None, domain: str | None) -> LabelledRows:
+def _read_file(
+    path: Path, columns: _Columns, classes: tuple[LabelName, ...] | None = None
+) -> tuple[LabelledRows, tuple[LabelName, ...]]:
+    """Return the rows of a file, and the names of its classes. classes: all classes, if they are known."""
     from linda.files.tables import column_values, find_format, read_table
 
-    texts = [column for column in (text, pair, domain) if column is not None]
-    schema, batches = read_table(path, find_format(path), texts)
-    columns: dict[str, list[Any]] = {column: [] for column in schema.names}
+    text, label, pair, domain = columns.text, columns.label, columns.pair, columns.domain
+    schema, batches = read_table(path, find_format(path), [name for name in (text, pair, domain) if name is not None])
+    found: dict[str, list[Any]] = {name: [] for name in schema.names}
     for batch in batches:
-        for column in schema.names:
-            columns[column] += column_values(batch, column)
+        for name in schema.names:
+            found[name] += column_values(batch, name)
     # Columns that augmentation writes are ignored: a file that was augmented before can be used too.
-    read = {name: values for name, values in columns.items() if name in (text, label, pair) or name not in RECORD}
+    used = {name: there for name, there in found.items() if name in (text, label, pair) or name not in RECORD}
     try:
-        examples = read_examples(ListTable(read), text, label, pair)
-        if domain is not None and domain not in columns:
+        labels = read_examples(
+            ListTable(used), text, label, pair, classes=classes, multi_label=columns.multi_label
+        ).labels
+        if domain is not None and domain not in found:
             raise LindaError(f"there is no column {domain!r}; the data has {shown(schema.names)}")
         if domain is not None:
-            _check_domains(columns[domain], domain)
+            _check_domains(found[domain], domain)
     except LindaError as error:
         raise LindaError(f"{path}: {error}") from error
-    if examples.labels.soft is not None:
+    if labels.soft is not None:
         raise LindaError(f"{path}: the labels are distributions; a benchmark needs one class per row")
-    names = examples.labels.names
-    domains = None if domain is None else [str(value) for value in columns[domain]]
-    labels = [names[code] for code in examples.labels.codes]
-    return LabelledRows(columns[text], None if pair is None else columns[pair], labels, domains)
+    values: list[Any]
+    if columns.multi_label:
+        values = list(map(tuple, labels.distributions(np.arange(len(labels.codes))).tolist()))
+    else:
+        values = [labels.names[code] for code in labels.codes]
+    domains = None if domain is None else [str(value) for value in found[domain]]
+    return LabelledRows(found[text], None if pair is None else found[pair], values, domains), labels.names
 
 
 @lru_cache(maxsize=2)
-def read_unlabelled(path: Path, text: str, label: str) -> tuple[str, ...]:
-    """Read the texts of a file without labels.
-
-    A file with labels is rejected: labelled rows should be trained on.
-    """
-    from linda.files.tables import column_values, find_format, read_table
-
-    schema, batches = read_table(path, find_format(path), [text])
-    if text not in schema.names:
-        raise LindaError(f"{path}: there is no column {text!r}; the data has {shown(schema.names)}")
-    if label in schema.names:
-        raise LindaError(
-            f"{path} has a column {label!r}, but --unlabelled needs texts without labels; drop the column, or train "
-            "on these rows"
-        )
-    texts = [value for batch in batches for value in column_values(batch, text)]
-    empty = next((number for number, value in enumerate(texts) if not str(value or "").strip()), None)
-    if empty is not None:
-        raise LindaError(f"{path}: row {empty} has no {text!r}; every unlabelled row needs a text")
-    if not texts:
-        raise LindaError(f"{path} has no rows; --unlabelled needs at least one text")
-    return tuple(texts)
+def unlabelled_texts(file: str, text: str, label: str) -> tuple[str, ...]:
+    """Return the texts of a file without labels, read as `linda augment --unlabelled` does, once per process."""
+    return tuple(read_unlabelled(file, text, label))
 
 
 def _check_domains(values: list[Any], column: str) -> None:

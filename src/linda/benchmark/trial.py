@@ -18,14 +18,14 @@ import numpy as np
 
 from linda.augmentation.labels import LabelName
 from linda.benchmark.cells import Cell
-from linda.benchmark.new_rows import NewRows, RowSources, class_codes, make_new_rows
+from linda.benchmark.new_rows import NewRows, RowSources, make_new_rows
 from linda.benchmark.protocol import Split, draw, split, texts_not_drawn
 from linda.benchmark.recipes import VANILLA, Recipe, Training
 from linda.benchmark.settings import REST, BenchmarkSettings
-from linda.benchmark.tasks import BenchmarkTask, LabelledRows, read_unlabelled
+from linda.benchmark.tasks import BenchmarkTask, LabelledRows, class_codes, unlabelled_texts
 from linda.classifier.students import Student, make_student
 from linda.classifier.text_classifier import TextClassifier, WatchedRows
-from linda.evaluation.metrics import Scores, score_probabilities
+from linda.evaluation.metrics import Scores, score_multi_label, score_probabilities
 from linda.evaluation.tuning import (
     fit_temperature,
     held_out_probabilities,
@@ -46,12 +46,12 @@ def run_cell(cell: Cell, settings: BenchmarkSettings) -> dict[str, Any]:
     trained = TrainedStudent.fit(cell, settings, task.classes, rows, new)
     fitted = time.perf_counter()
     rare = cell.protocol.rare_classes(task)
-    shares = class_shares(parts.pool, task.classes)
+    shares = None if task.is_multi_label else class_shares(parts.pool, task.classes)
     scores = {name: trained.score(test, rare, shares) for name, test in parts.tests.items()}
     main = scores[cell.domain] if cell.domain else next(iter(scores.values()))
     return {
         **cell.record(settings),
-        "accuracy": main["accuracy"],
+        **{name: main[name] for name in ("accuracy",) if name in main},
         "scores": scores,
         "temperature": trained.temperature,
         "rows": len(rows),
@@ -74,7 +74,7 @@ def _sources(cell: Cell, settings: BenchmarkSettings, task: BenchmarkTask, parts
         if settings.unlabelled == REST:
             unlabelled = texts_not_drawn(task, parts.pool, cell.protocol, cell.seed)
         else:
-            unlabelled = read_unlabelled(Path(str(settings.unlabelled)), settings.text, settings.label)
+            unlabelled = unlabelled_texts(str(settings.unlabelled), settings.text, settings.label)
     fit = partial(_fit_teacher, replace(cell, recipe=Recipe(VANILLA)), settings)
     return RowSources(settings.models, settings.encoder, fit, unlabelled, settings.cache)
 
@@ -94,8 +94,8 @@ class TrainedStudent:
 
     student: Student
     classes: list[LabelName]
-    train_codes: np.ndarray  # (N,)
-    held_out: np.ndarray | None  # (N, C) of the training rows, each from a student that was not trained on it
+    train_codes: np.ndarray | None = None  # (N,)
+    held_out: np.ndarray | None = None  # (N, C) of the training rows, each from a student that was not trained on it
     temperature: float | None = None
 
     @classmethod
@@ -104,12 +104,12 @@ class TrainedStudent:
     ) -> TrainedStudent:
         """Train on all rows, and on the training part of each fold."""
         training = cell.recipe.training
-        codes = class_codes(rows.labels, classes)
         folds = settings.folds_of(cell.recipe)
         share = _best_share_of_updates(cell, settings, classes, rows, new) if training.early_stopping else 1.0
         student = _fit_student(cell, settings, classes, rows, new, share)
         if not settings.n_folds and not training.scaled:
-            return cls(student, classes, codes, None)
+            return cls(student, classes)
+        codes = class_codes(rows.labels, classes)
 
         def predict(trained: np.ndarray, held_out: np.ndarray) -> np.ndarray:
             part, rest = rows.take(trained.tolist()), rows.take(held_out.tolist())
@@ -124,7 +124,7 @@ class TrainedStudent:
         held_out = scaled(found, temperature) if settings.n_folds else None
         return cls(student, classes, codes, held_out, temperature)
 
-    def score(self, test: LabelledRows, rare: Sequence[LabelName], shares: np.ndarray) -> Scores:
+    def score(self, test: LabelledRows, rare: Sequence[LabelName], shares: np.ndarray | None) -> Scores:
         """Compute all metrics on test rows, with the default threshold and with tuned ones.
 
         shares: (C,) of the classes in the data that training rows are drawn from; thresholds are tuned for these.
@@ -132,9 +132,11 @@ class TrainedStudent:
         probabilities = self.student.predict_proba(test.texts, test.pairs)
         if self.temperature is not None:
             probabilities = scaled(probabilities, self.temperature)
+        if test.is_multi_label:
+            return score_multi_label(probabilities, test.targets(self.classes))
         codes = class_codes(test.labels, self.classes)
         scores = score_probabilities(probabilities, codes, self.classes, rare)
-        if self.held_out is not None:
+        if self.held_out is not None and self.train_codes is not None:
             scores |= tuned_scores(self.held_out, self.train_codes, probabilities, codes, shares)
         return scores
 
@@ -176,7 +178,7 @@ def _fit_student(
         watched: See `TextClassifier.fit`.
     """
     texts, pairs = rows.texts, rows.pairs
-    labels = np.eye(len(classes))[class_codes(rows.labels, classes)]
+    labels = rows.targets(classes)
     weights = np.ones(len(rows))
     if new is not None:
         texts = texts + new.texts
@@ -186,6 +188,7 @@ def _fit_student(
     training = cell.recipe.training
     labels, weights = _trained_labels(labels, weights, training)
     how = settings.student_settings(cell.protocol, cell.recipe, len(rows), len(texts) - len(rows))
+    how = replace(how, multi_label=rows.is_multi_label)
     if how.updates and share_of_updates < 1:
         how = replace(how, updates=max(1, round(share_of_updates * how.updates)))
     student = make_student(settings.student, how)

@@ -4,10 +4,10 @@ packing             short texts packed end to end, to avoid padding
 encoder             texts to vectors, with any `transformers` encoder
 vectors             cached vectors of a frozen encoder
 inputs              checks of training rows, shared by all classifiers
-losses              the loss for soft labels
+losses              the losses for soft labels, with one or several classes per row
 seeding             seeded random streams and dropout
 text_classifier     an encoder fine-tuned with a linear layer on top
-weighted_estimator  scikit-learn classifiers on soft labels; SMOTE
+weighted_estimator  scikit-learn classifiers on soft labels, one class against the rest, SMOTE
 probe               logistic regression on vectors
 contrastive         contrastive fine-tuning, then logistic regression (SetFit)
 text_pipeline       scikit-learn pipelines on texts

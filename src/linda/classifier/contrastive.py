@@ -78,7 +78,12 @@ class ContrastiveClassifier:
         classes: Sequence[Any] | None = None,
         seed: int = 0,
     ) -> ContrastiveClassifier:
-        """Train from the pretrained encoder. The arguments are those of `TextClassifier.fit`."""
+        """Train from the pretrained encoder. The arguments are those of `TextClassifier.fit`.
+
+        Example:
+            >>> labels = np.array([[1.0, 0.0], [0.3, 0.7]])  # soft labels
+            >>> ContrastiveClassifier().fit(["a fine film", "a dull film"], labels, classes=["pos", "neg"])
+        """
         rows = TrainingRows.of(texts, labels, pairs, weights, classes)
         texts, pairs, targets, self.classes_, row_weights = rows
         encoder = SentenceEncoder.from_pretrained(self.encoder, self.max_length).to(self.device)

@@ -71,7 +71,7 @@ def known_learning_rate(encoder: str | Path | None) -> float | None:
 class SentenceEncoder(nn.Module):
     """A pretrained encoder with its tokenizer; the vector of a text is the mean of the states of its tokens."""
 
-    model: Any  # a PreTrainedModel; its families agree on their methods, but not by type
+    model: Any  # a PreTrainedModel; all model families have these methods but share no type
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:
         super().__init__()

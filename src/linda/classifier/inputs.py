@@ -14,16 +14,12 @@ def as_distributions(labels: Sequence[Any] | np.ndarray, classes: Sequence[Any] 
     """Convert labels to rows (N, C) that sum to 1; return also the classes of the C columns."""
     array = np.asarray(labels)
     if array.ndim == 2:
-        if classes is None or len(classes) != array.shape[1]:
-            count = "none" if classes is None else str(len(classes))
-            raise LindaError(
-                f"distributions over {array.shape[1]} classes need the same number of names in `classes`, got {count}"
-            )
+        known = _names_of_columns(array, classes)
         wrong = ~np.isfinite(array).all(axis=1) | (array < 0).any(axis=1) | (np.abs(array.sum(axis=1) - 1) > 1e-3)
         if wrong.any():
             row = int(wrong.argmax())
             raise LindaError(f"label {row} is not a distribution: {array[row].tolist()} must be ≥ 0 and sum to 1")
-        return array.astype(np.float64), _plain(classes)
+        return array.astype(np.float64), known
     names = _plain(labels)
     known = sorted(set(names)) if classes is None else _plain(classes)
     column: dict[Hashable, int] = {name: number for number, name in enumerate(known)}
@@ -31,6 +27,31 @@ def as_distributions(labels: Sequence[Any] | np.ndarray, classes: Sequence[Any] 
     if unknown is not None:
         raise LindaError(f"the label {unknown!r} is not one of the classes {known}")
     return np.eye(len(known))[[column[name] for name in names]], known
+
+
+def as_label_vectors(labels: Sequence[Any] | np.ndarray, classes: Sequence[Any] | None) -> tuple[np.ndarray, list[Any]]:
+    """Convert the labels of rows with several labels to values (N, C) from 0 to 1; return also the classes."""
+    array = np.asarray(labels)
+    if array.ndim != 2:
+        raise LindaError(
+            f"labels of the shape {array.shape} are not of several classes per row; give one value per row and class"
+        )
+    known = _names_of_columns(array, classes)
+    wrong = ~((array >= 0) & (array <= 1)).all(axis=1)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise LindaError(f"label {row} is not a vector of labels: {array[row].tolist()} must be from 0 to 1")
+    return array.astype(np.float64), known
+
+
+def _names_of_columns(labels: np.ndarray, classes: Sequence[Any] | None) -> list[Any]:
+    """The names of the columns of labels (N, C)."""
+    if classes is None or len(classes) != labels.shape[1]:
+        count = "none" if classes is None else str(len(classes))
+        raise LindaError(
+            f"distributions over {labels.shape[1]} classes need the same number of names in `classes`, got {count}"
+        )
+    return _plain(classes)
 
 
 def _plain(values: Iterable[Any]) -> list[Any]:
@@ -49,7 +70,7 @@ class TrainingRows(NamedTuple):
 
     texts: Sequence[str]
     pairs: Sequence[str] | None
-    targets: np.ndarray  # (N, C), each row sums to 1
+    targets: np.ndarray  # (N, C); each row sums to 1, unless rows have several labels
     classes: list[Any]  # of the C columns
     weights: np.ndarray  # (N,), 1 by default
 
@@ -61,10 +82,11 @@ class TrainingRows(NamedTuple):
         pairs: Sequence[str] | None,
         weights: Sequence[float] | None,
         classes: Sequence[Any] | None,
+        multi_label: bool = False,
     ) -> TrainingRows:
-        """Check the arguments of `TextClassifier.fit`."""
+        """Check the arguments of `TextClassifier.fit`. multi_label: rows have several labels."""
         texts, pairs, weights = by_position(texts), by_position(pairs), by_position(weights)
-        targets, known = as_distributions(labels, classes)
+        targets, known = (as_label_vectors if multi_label else as_distributions)(labels, classes)
         check_rows(texts, pairs, len(targets), weights)
         row_weights = np.ones(len(texts)) if weights is None else np.asarray(weights, dtype=float)
         return cls(texts, pairs, targets, known, row_weights)

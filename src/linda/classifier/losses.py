@@ -1,4 +1,4 @@
-"""The loss for soft labels, for use in any training loop."""
+"""The losses for soft labels, for use in any training loop."""
 
 from typing import Any
 
@@ -30,7 +30,35 @@ def soft_cross_entropy(logits: Tensor, target: Any, weight: Any = None) -> Tenso
         raise ValueError(
             f"target has shape {tuple(target.shape)}; it must be {tuple(logits.shape)}, like logits, or (B,)"
         )
-    losses = -(target.to(logits.dtype) * logits.log_softmax(dim=-1)).sum(dim=-1)  # (B,)
+    return _mean_over_rows(-(target.to(logits.dtype) * logits.log_softmax(dim=-1)).sum(dim=-1), weight)
+
+
+def soft_binary_cross_entropy(logits: Tensor, target: Any, weight: Any = None) -> Tensor:
+    """Binary cross-entropy against vectors with one value from 0 to 1 per class, for rows that have several labels.
+
+    −yᵢ log σ(zᵢ) − (1−yᵢ) log(1−σ(zᵢ)), mean over the classes i, then over rows. The values of a row need not sum to 1.
+
+    Args:
+        logits: (B, C)
+        target: (B, C) values from 0 to 1, as in the column `label_probs` of `--multi-label`.
+        weight: (B,) row weights; the result is then the weighted mean.
+
+    Returns:
+        A scalar.
+
+    Example:
+        >>> soft_binary_cross_entropy(torch.zeros(1, 3), [[1.0, 0.7, 0.0]])
+        tensor(0.6931)
+    """
+    target = torch.as_tensor(target, device=logits.device)
+    if target.shape != logits.shape:
+        raise ValueError(f"target has shape {tuple(target.shape)}; it must be {tuple(logits.shape)}, like logits")
+    losses = torch.nn.functional.binary_cross_entropy_with_logits(logits, target.to(logits.dtype), reduction="none")
+    return _mean_over_rows(losses.mean(dim=-1), weight)
+
+
+def _mean_over_rows(losses: Tensor, weight: Any) -> Tensor:
+    """The mean of the losses (B,), weighted if there are weights (B,)."""
     if weight is None:
         return losses.mean()
     weight = torch.as_tensor(weight, dtype=losses.dtype, device=losses.device)

@@ -10,7 +10,7 @@ import numpy as np
 
 from linda.classifier.inputs import TrainingRows, by_position
 from linda.classifier.vectors import VectorCache, shared_vectors
-from linda.classifier.weighted_estimator import WeightedEstimator
+from linda.classifier.weighted_estimator import head_for
 
 _MOST_ITERATIONS = 2_000
 
@@ -33,6 +33,8 @@ class LinearProbe:
         encoder: Folder or hub name of a `transformers` encoder; None is all-MiniLM-L6-v2.
         max_length: Tokens of a text that the encoder reads.
         smote: Fill rare classes with SMOTE's synthetic vectors.
+        multi_label: Rows have several labels: `fit` takes values (N, C) from 0 to 1, and each class is predicted by
+            itself.
         vector_cache: Keeps vectors for other processes and runs.
 
     Example:
@@ -49,10 +51,12 @@ class LinearProbe:
         *,
         max_length: int = 256,
         smote: bool = False,
+        multi_label: bool = False,
         vector_cache: VectorCache | None = None,
     ) -> None:
         self._vectors = shared_vectors(encoder, max_length, vector_cache)
-        self._head = WeightedEstimator(logistic_regression(PROBE_PENALTY), smote=smote)
+        self._head = head_for(logistic_regression(PROBE_PENALTY), smote=smote, multi_label=multi_label)
+        self._multi_label = multi_label
         self.classes_: list[Any] = []
 
     def fit(
@@ -65,8 +69,13 @@ class LinearProbe:
         classes: Sequence[Any] | None = None,
         seed: int = 0,
     ) -> LinearProbe:
-        """Train on the rows. The arguments are those of `TextClassifier.fit`."""
-        rows = TrainingRows.of(texts, labels, pairs, weights, classes)
+        """Train on the rows. The arguments are those of `TextClassifier.fit`.
+
+        Example:
+            >>> labels = np.array([[1.0, 0.0], [0.3, 0.7]])  # soft labels
+            >>> LinearProbe().fit(["a fine film", "a dull film"], labels, classes=["pos", "neg"])
+        """
+        rows = TrainingRows.of(texts, labels, pairs, weights, classes, self._multi_label)
         texts, pairs, targets, self.classes_, row_weights = rows
         self._head.fit(self._vectors(texts, pairs), targets, row_weights, seed)
         return self

@@ -48,6 +48,7 @@ class StudentKind:
     uses_learning_rate: bool = False  # and batch size and epochs
     mixes_vectors: bool = False  # supports mixup of vectors within minibatches
     has_vectors: bool = True  # which SMOTE needs
+    takes_multi_label: bool = True  # rows that have several labels
 
 
 _KINDS = {
@@ -55,7 +56,7 @@ _KINDS = {
         "finetune", True, trains_encoder=True, uses_learning_rate=True, mixes_vectors=True, has_vectors=False
     ),
     "probe": StudentKind("probe", uses_encoder=True),
-    "setfit": StudentKind("setfit", uses_encoder=True, trains_encoder=True),
+    "setfit": StudentKind("setfit", uses_encoder=True, trains_encoder=True, takes_multi_label=False),
     "tfidf": StudentKind("tfidf"),
 }
 
@@ -83,6 +84,7 @@ class StudentSettings:
         learning_rate, batch_size, updates: Of `finetune`; `setfit` takes `contrastive_updates`.
         mixup: λ ~ Beta(mixup, mixup) of `finetune`; None is no mixup.
         smote: Fill rare classes with SMOTE's synthetic vectors.
+        multi_label: Rows have several labels; `setfit` takes one.
         vector_cache: File with vectors of `probe` from earlier runs.
     """
 
@@ -94,6 +96,7 @@ class StudentSettings:
     contrastive_updates: int | None = None
     mixup: float | None = None
     smote: bool = False
+    multi_label: bool = False
     vector_cache: VectorCache | None = None
 
 
@@ -115,6 +118,7 @@ def make_student(name: str, settings: StudentSettings) -> Student:
             updates=settings.updates,
             mixup=settings.mixup,
             max_length=settings.max_length,
+            multi_label=settings.multi_label,
         )
     if name == "probe":
         from linda.classifier.probe import LinearProbe
@@ -123,6 +127,7 @@ def make_student(name: str, settings: StudentSettings) -> Student:
             settings.encoder,
             max_length=settings.max_length,
             smote=settings.smote,
+            multi_label=settings.multi_label,
             vector_cache=settings.vector_cache,
         )
     if name == "setfit":
@@ -136,4 +141,5 @@ def make_student(name: str, settings: StudentSettings) -> Student:
         )
     from linda.classifier.text_pipeline import TextPipeline, import_pipeline, tfidf_pipeline
 
-    return TextPipeline(tfidf_pipeline() if name == "tfidf" else import_pipeline(name), smote=settings.smote)
+    pipeline = tfidf_pipeline() if name == "tfidf" else import_pipeline(name)
+    return TextPipeline(pipeline, smote=settings.smote, multi_label=settings.multi_label)

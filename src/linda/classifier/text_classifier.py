@@ -4,8 +4,8 @@
     classifier.predict(["How far is the moon?"])
 
 The loss is cross-entropy against a distribution. (The Trainer of `transformers` treats float vectors as multi-label
-targets and scores every class separately.) The seed of `fit` determines all randomness: the new head, the order of the
-rows and the dropout.
+targets and scores every class separately; so does this classifier with `multi_label`.) The seed of `fit` determines all
+randomness: the new head, the order of the rows and the dropout.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from torch import Tensor, nn
 
 from linda.classifier.encoder import SentenceEncoder, find_encoder, known_learning_rate
 from linda.classifier.inputs import TrainingRows, by_position, check_rows
-from linda.classifier.losses import soft_cross_entropy
+from linda.classifier.losses import soft_binary_cross_entropy, soft_cross_entropy
 from linda.classifier.seeding import random_stream, seeded_dropout
-from linda.errors import MOST_SEED, LindaError, checked_integer, checked_number, reason, shortened
+from linda.errors import MOST_SEED, LindaError, checked_integer, checked_kind, checked_number, reason, shortened
 from linda.files.folders import atomic_folder
 from linda.files.jsonfile import read_json_object
 from linda.files.paths import check_regular_file, checked_path
@@ -58,6 +58,8 @@ class TextClassifier:
         updates: Number of minibatches, whatever the number of rows.
         mixup: Mix sentence vectors and labels within each minibatch, λ ~ Beta(mixup, mixup) (Guo et al. 2019).
         dropout: Dropout on the sentence vector.
+        multi_label: Rows have several labels: `fit` takes values (N, C) from 0 to 1, the loss is the binary
+            cross-entropy, and each class is predicted by itself.
         max_length: Tokens of a text that the encoder reads; the rest is truncated.
         device: `auto`, `cpu`, `cuda` or `mps`.
         progress: Show a progress bar.
@@ -79,6 +81,7 @@ class TextClassifier:
         mixup: float | None = None,
         dropout: float = 0.1,
         max_length: int = 256,
+        multi_label: bool = False,
         device: str = "auto",
         progress: bool = False,
     ) -> None:
@@ -92,6 +95,7 @@ class TextClassifier:
         self.mixup = mixup
         self.dropout = dropout
         self.max_length = max_length
+        self.multi_label = multi_label
         self._check_settings()
         self.device = find_device(device)
         self.progress = progress
@@ -114,7 +118,7 @@ class TextClassifier:
 
         Args:
             texts: One text per row.
-            labels: One class per row, or distributions (N, C) over `classes`.
+            labels: One class per row, or distributions (N, C) over `classes`; with `multi_label`, values (N, C).
             pairs: The second text of each row, for tasks on pairs of texts.
             weights: Weight of each row in the loss, relative to the others of its minibatch.
             classes: All classes, in order. Required with distributions, and if the rows do not include all of them.
@@ -124,14 +128,18 @@ class TextClassifier:
 
         Returns:
             This classifier.
+
+        Example:
+            >>> labels = np.array([[1.0, 0.0], [0.3, 0.7]])  # soft labels
+            >>> TextClassifier().fit(["a fine film", "a dull film"], labels, classes=["pos", "neg"])
         """
         checked_integer(seed, "seed", 0, MOST_SEED)
-        rows = TrainingRows.of(texts, labels, pairs, weights, classes)
+        rows = TrainingRows.of(texts, labels, pairs, weights, classes, self.multi_label)
         texts, pairs, targets, self.classes_, row_weights = rows
         loss_weights = torch.from_numpy(row_weights).float()
         with seeded_dropout(seed, self.device):
             encoder = SentenceEncoder.from_pretrained(self.encoder, self.max_length)
-            network = _Network(encoder, len(self.classes_), self.dropout)
+            network = _Network(encoder, len(self.classes_), self.dropout, self.multi_label)
             network.initialize(torch.Generator().manual_seed(seed))
             network.to(self.device).train()
             known = [*texts, *(pairs or ()), *(watched.texts if watched else ()), *((watched and watched.pairs) or ())]
@@ -151,6 +159,7 @@ class TextClassifier:
         watched: WatchedRows | None,
     ) -> None:
         encoder = network.encoder
+        loss_of = soft_binary_cross_entropy if self.multi_label else soft_cross_entropy
         optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
         batches = _batches_forever(len(texts), self.batch_size, random_stream(seed, _ORDER))
         mixing = random_stream(seed, _MIXUP)
@@ -163,7 +172,7 @@ class TextClassifier:
             target = targets[batch].to(self.device)
             if self.mixup is not None:
                 vectors, target = _mixed(vectors, target, self.mixup, mixing)
-            loss = soft_cross_entropy(network.logits(vectors), target, weights[batch])
+            loss = loss_of(network.logits(vectors), target, weights[batch])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -185,8 +194,12 @@ class TextClassifier:
         return network.probabilities(texts, pairs)
 
     def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Any]:
-        """Return the most likely class of each text."""
-        return [self.classes_[best] for best in self.predict_proba(texts, pairs).argmax(axis=1)]
+        """Return the most likely class of each text; with `multi_label`, the list of its classes."""
+        probabilities = self.predict_proba(texts, pairs)
+        if self.multi_label:
+            rows = (zip(self.classes_, row, strict=True) for row in probabilities >= 0.5)
+            return [[name for name, is_there in row if is_there] for row in rows]
+        return [self.classes_[best] for best in probabilities.argmax(axis=1)]
 
     def save(self, folder: str | Path) -> None:
         """Write a `transformers` folder of the encoder, with the linear layer as an additional file.
@@ -205,6 +218,7 @@ class TextClassifier:
             "mixup": self.mixup,
             "dropout": self.dropout,
             "max_length": self.max_length,
+            "multi_label": self.multi_label,
         }
         head = {name: value.contiguous() for name, value in network.head.state_dict().items()}
         with atomic_folder(Path(folder), ModelKind.CLASSIFIER.value, _is_classifier) as part:
@@ -230,7 +244,7 @@ class TextClassifier:
             raise LindaError(f"{folder / CLASSIFIER_FILE}: {reason(error)}; save the classifier again") from error
         classifier.classes_ = classes
         encoder = SentenceEncoder.from_pretrained(folder, classifier.max_length)
-        network = _Network(encoder, len(classes), classifier.dropout)
+        network = _Network(encoder, len(classes), classifier.dropout, classifier.multi_label)
         head = check_regular_file(folder / _HEAD_FILE)
         try:
             network.head.load_state_dict(load_file(head))
@@ -248,8 +262,9 @@ class TextClassifier:
         checked_integer(self.max_length, "max_length", 4, 10**6)
         checked_number(self.learning_rate, "learning_rate", 0, 10**6)
         checked_number(self.dropout, "dropout", 0, 1)
+        checked_kind(self.multi_label, "multi_label", bool, "true or false")
         if self.mixup is not None and not checked_number(self.mixup, "mixup", 0, 10**6) > 0:
-            raise LindaError("mixup is 0; it must be above 0, or None for none")
+            raise LindaError("mixup is 0; it must be above 0, or None to disable it")
 
     def _fitted(self) -> _Network:
         if self._network is None:
@@ -273,11 +288,12 @@ def _is_classifier(folder: Path) -> bool:
 
 
 class _Network(nn.Module):
-    def __init__(self, encoder: SentenceEncoder, n_classes: int, dropout: float) -> None:
+    def __init__(self, encoder: SentenceEncoder, n_classes: int, dropout: float, multi_label: bool) -> None:
         super().__init__()
         self.encoder = encoder
         self.dropout = nn.Dropout(dropout)
         self.head = nn.Linear(encoder.width, n_classes)
+        self.multi_label = multi_label
 
     def initialize(self, generator: torch.Generator) -> None:
         """Initialize as in fine-tuning of BERT: small normal weights, zero bias."""
@@ -293,7 +309,8 @@ class _Network(nn.Module):
     def probabilities(self, texts: Sequence[str], pairs: Sequence[str] | None) -> np.ndarray:
         """Return (N, C)."""
         rows = self.encoder.tokenize(texts, pairs)
-        return np.asarray(self.logits(self.encoder(rows)).softmax(dim=-1).cpu().numpy())
+        logits = self.logits(self.encoder(rows))
+        return np.asarray((logits.sigmoid() if self.multi_label else logits.softmax(dim=-1)).cpu().numpy())
 
 
 def _batches_forever(n_rows: int, batch_size: int, random: np.random.Generator) -> Iterator[list[int]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from linda.classifier.inputs import TrainingRows, by_position
 from linda.classifier.probe import logistic_regression
-from linda.classifier.weighted_estimator import WeightedEstimator, with_random_state
+from linda.classifier.weighted_estimator import head_for, with_random_state
 from linda.errors import LindaError
 
 
@@ -35,6 +35,7 @@ class TextPipeline:
     Args:
         pipeline: A `Pipeline` whose first step takes texts, or a single estimator that does. It is cloned.
         smote: Fill rare classes with SMOTE's synthetic vectors, computed from the inputs of the last step.
+        multi_label: Rows have several labels, as in `LinearProbe`: a copy of the last step for each class.
 
     Example:
         >>> student = TextPipeline(tfidf_pipeline()).fit(["a fine film", "a dull film"], ["pos", "neg"])
@@ -44,9 +45,11 @@ class TextPipeline:
 
     updates = 0  # not trained with minibatches
 
-    def __init__(self, pipeline: Any, *, smote: bool = False) -> None:
+    def __init__(self, pipeline: Any, *, smote: bool = False, multi_label: bool = False) -> None:
         self._pipeline = pipeline
-        self._head = WeightedEstimator(pipeline[-1] if has_steps(pipeline) else pipeline, smote=smote)
+        last = pipeline[-1] if has_steps(pipeline) else pipeline
+        self._head = head_for(last, smote=smote, multi_label=multi_label)
+        self._multi_label = multi_label
         self._features: Any = None
         self.classes_: list[Any] = []
         if smote and not has_steps(pipeline):
@@ -62,13 +65,19 @@ class TextPipeline:
         classes: Sequence[Any] | None = None,
         seed: int = 0,
     ) -> TextPipeline:
-        """Train on the rows. The arguments are those of `TextClassifier.fit`. A pair is joined to one text."""
-        rows = TrainingRows.of(texts, labels, pairs, weights, classes)
+        """Train on the rows. The arguments are those of `TextClassifier.fit`. A pair is joined to one text.
+
+        Example:
+            >>> labels = np.array([[1.0, 0.0], [0.3, 0.7]])  # soft labels
+            >>> TextPipeline(tfidf_pipeline()).fit(["a fine film", "a dull film"], labels, classes=["pos", "neg"])
+        """
+        rows = TrainingRows.of(texts, labels, pairs, weights, classes, self._multi_label)
         texts, pairs, targets, self.classes_, row_weights = rows
         joined = _joined(texts, pairs)
         if has_steps(self._pipeline):
             self._features = with_random_state(self._pipeline[:-1], seed)
-            vectors = self._features.fit_transform(joined, targets.argmax(axis=1))
+            known = (targets >= 0.5).astype(int) if self._multi_label else targets.argmax(axis=1)
+            vectors = self._features.fit_transform(joined, known)
         else:
             vectors = joined
         self._head.fit(vectors, targets, row_weights, seed)

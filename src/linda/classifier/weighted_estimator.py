@@ -50,6 +50,36 @@ class WeightedEstimator:
         return probabilities
 
 
+class OneVsRest:
+    """Any scikit-learn classifier, trained once for each class against the rest, for rows that have several labels.
+
+    Args:
+        estimator: A classifier with `predict_proba`. It is cloned, never changed.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self._of_class: list[WeightedEstimator] = []
+        self._untrained = WeightedEstimator(estimator)
+
+    def fit(self, vectors: Any, targets: np.ndarray, weights: np.ndarray, seed: int = 0) -> OneVsRest:
+        """Train on vectors (N, d) with labels (N, C), values from 0 to 1, and row weights (N,)."""
+        estimator = self._untrained.estimator
+        both = (np.stack([1 - share, share], axis=1) for share in targets.T)
+        self._of_class = [WeightedEstimator(estimator).fit(vectors, share, weights, seed) for share in both]
+        return self
+
+    def predict_proba(self, vectors: Any) -> np.ndarray:
+        """Return the probability of each class by itself, (N, C)."""
+        return np.stack([one.predict_proba(vectors)[:, 1] for one in self._of_class], axis=1)
+
+
+def head_for(estimator: Any, *, smote: bool, multi_label: bool) -> WeightedEstimator | OneVsRest:
+    """The last step of a student: one label per row, or several."""
+    if smote and multi_label:
+        raise LindaError("smote fills up classes, which needs one label per row; leave it out")
+    return OneVsRest(estimator) if multi_label else WeightedEstimator(estimator, smote=smote)
+
+
 def expand_soft_labels(targets: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Expand distributions (N, C) to hard rows: the row number, class and weight of every positive entry."""
     rows, codes = np.nonzero(targets)

@@ -2,6 +2,7 @@
 
 options        options of several commands
 option_values  values of options, parsed and checked
+bench_checks   options of `linda bench` that do not go together
 grouped_help   help with groups of options
 """
 
@@ -19,7 +20,7 @@ from linda.errors import LindaError, os_reason
 # command: (module, one line for `linda --help`). The line is here so that help needs no heavy import.
 _COMMANDS = {
     "interpolate": ("linda.cli.interpolate", "Write the text between two texts."),
-    "augment": ("linda.cli.augment", "Make a labelled table bigger."),
+    "augment": ("linda.cli.augment", "Add new rows to a labelled table."),
     "bench": ("linda.cli.bench", "Compare augmentation methods on your data."),
     "serve": ("linda.cli.serve", "Serve a web page and an HTTP API."),
     "train": ("linda.cli.train", "Train a LINDA model on plain sentences."),
@@ -27,7 +28,7 @@ _COMMANDS = {
     "export": ("linda.cli.export", "Write a model with 8-bit, 16-bit or 32-bit weights."),
     "inspect": ("linda.cli.inspect", "Measure how well a model interpolates."),
     "middles": ("linda.cli.middles", "Make training targets that lie between two texts."),
-    "cut-base": ("linda.cli.cut_base", "Cut a Marian translation model to a small English base."),
+    "cut-base": ("linda.cli.cut_base", "Cut a Marian translation model down to a small English base."),
 }
 
 
@@ -60,10 +61,10 @@ class _LazyGroup(click.Group):
             command = error.ctx.command_path if error.ctx is not None else ctx.command_path
             message = f"{error.format_message()} (see {command} --help)"
         except OSError as error:
-            if error.errno == errno.EPIPE:  # the reader of a pipe went away; click ends quietly
+            if error.errno == errno.EPIPE:  # the pipe was closed; click exits silently
                 raise
             named = "" if error.filename is None else f" ({error.filename})"
-            message = f"the system refuses: {os_reason(error)}{named}"
+            message = f"operating system error: {os_reason(error)}{named}"
         except MemoryError:
             message = "there is not enough memory; give smaller batches, fewer rows or a smaller model"
         click.echo(f"linda: {_one_line(message)}", err=True)

@@ -52,7 +52,7 @@ Examples:
 
 BALANCE_HELP = (
     "Fill up classes, instead of --per-row: without a value, to the size of the largest; to a number of rows (200); to "
-    "a share of the largest (0.5); or only some classes (rare=300,other=100). Give it after IN."
+    "a share of the largest (0.5); or only some classes (rare=300,other=100). Without a value, put it after IN."
 )
 PROTECT_HELP = (
     "Words of the parents that a new text must contain: separated by commas, one per line of a .txt file, or a regular "
@@ -82,7 +82,7 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 @click.option("--unlabelled", metavar="FILE", type=FILE, help=UNLABELLED_HELP)
 @click.option("--weight", default=1.0, help=WEIGHT_HELP)
 @click.option("--ratio", default="uniform", help=RATIO_HELP)
-@click.option("--raw-ratio", is_flag=True, help="Mix by the ratio itself, without calibration, as in the paper.")
+@click.option("--raw-ratio", is_flag=True, help="Use the ratio as given, without calibration, as in the paper.")
 @click.option("--seed", default=0, type=SEED, help="Seed of the plan and the texts.")
 @click.option("--plan", "plan_file", metavar="FILE", type=FILE, help="Use this plan instead of drawing one.")
 @click.option(
@@ -103,19 +103,17 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 @click.option("--protect", metavar="WORDS|FILE|regex:…", multiple=True, help=PROTECT_HELP)
 @click.option("--keep", multiple=True, type=click.Choice(GATES), help="Disable this filter. Can be repeated.")
 @click.option("--retries", default=2, type=click.IntRange(0, 1000), help="Attempts to replace a rejected text.")
-@click.option("--skip-empty", is_flag=True, help="Leave out rows without text instead of stopping.")
+@click.option("--skip-empty", is_flag=True, help="Skip rows without text instead of raising an error.")
 @click.option("--resume", is_flag=True, help="Continue an unfinished run.")
 @click.option("--restart", is_flag=True, help="Delete an unfinished run and start over.")
 @click.option(
     "--batch-size", default=128, type=click.IntRange(1, 10**6), help="Rows per batch; does not affect results."
 )
-@click.option(
-    "--workers", default=1, type=click.IntRange(1, 256), help="Processes that write; does not affect results."
-)
+@click.option("--workers", default=1, type=click.IntRange(1, 256), help="Worker processes; does not affect results.")
 @click.option("--block-rows", default=BLOCK_ROWS, type=click.IntRange(1), help=BLOCK_ROWS_HELP)
 @click.option("--shuffle", is_flag=True, help="Shuffle the rows, by the seed, before they are cut into blocks.")
-@click.option("--block-range", metavar="FIRST:STOP", help="Compute only these blocks, e.g. 0:40; --join completes OUT.")
-@click.option("--join", is_flag=True, help="Check that all blocks are computed, and complete OUT.")
+@click.option("--block-range", metavar="FIRST:STOP", help="Compute only these blocks, e.g. 0:40; --join writes OUT.")
+@click.option("--join", is_flag=True, help="Check that all blocks are computed, and write OUT.")
 @on_option
 @ray_address_option
 @gpus_per_worker_option
@@ -217,7 +215,7 @@ def _check_needed(context: click.Context) -> None:
         (given["unlabelled"] is not None, ("partners",), "with --unlabelled, partners are unlabelled texts"),
         (given["balance"] is not None, ("per_row", "total"), "--balance determines the number of new rows"),
         (given["method"] in _CHANGE_ONE, of_mixing, f"{given['method']} does not mix texts"),
-        (given["method"] in _WITHOUT_LINDA, ("model", "engine"), f"{given['method']} uses no such model"),
+        (given["method"] in _WITHOUT_LINDA, ("model", "engine"), f"{given['method']} does not use a LINDA model"),
         (given["method"] in _WITHOUT_LINDA, ("raw_ratio",), "only linda has a calibrated ratio"),
         (given["labels"] != "predicted", ("teacher",), "only --labels predicted uses it"),
         (given["on"] != "ray", ("ray_address", "gpus_per_worker"), "only --on ray uses it"),
@@ -244,7 +242,7 @@ def _drawn_plan(augmenter: Any, source: str, input_format: str | None, block_row
     from linda.file_runs.file_pipeline import draw_table_plan
 
     if source == "-":
-        raise LindaError("--save-plan needs to read the input twice, so it cannot be a pipe; give a file")
+        raise LindaError("--save-plan reads the input twice, but a pipe can be read only once; give a file")
     return draw_table_plan(augmenter, source, input_format, block_rows)
 
 

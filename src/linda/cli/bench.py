@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from linda.cli.bench_checks import check_multi_label, check_needed, check_used
 from linda.cli.grouped_help import GroupedCommand
 from linda.cli.option_values import imbalance_ratio, learning_rate, listed, share_of_rows, whole_numbers
 from linda.cli.options import (
@@ -20,7 +21,6 @@ from linda.cli.options import (
     engine_option,
     gpus_per_worker_option,
     on_option,
-    option_name,
     ray_address_option,
     translate_option,
     trigrams_option,
@@ -30,7 +30,6 @@ from linda.errors import LindaError
 if TYPE_CHECKING:
     from linda.benchmark.grid import CellExecutor, TaskProtocols
     from linda.benchmark.protocol import Protocol
-    from linda.benchmark.recipes import Recipe
     from linda.benchmark.reporting.paper import Experiment
     from linda.benchmark.settings import BenchmarkSettings
     from linda.benchmark.tasks import TaskSource
@@ -42,7 +41,7 @@ _QUICK_SEEDS, _SLOW_SEEDS = 25, 5
 
 GROUPS = {
     "Output": ("output", "metric", "baseline"),
-    "Your own data": ("train", "test", "text", "label", "pair", "domain"),
+    "Your own data": ("train", "test", "text", "label", "multi_label", "pair", "domain"),
     "Known tasks": ("tasks", "data", "paper", "profile"),
     "Training rows": ("shots", "train_size", "imbalance", "rare", "label_noise", "small_classes", "unlabelled"),
     "Test": ("test_on", "test_size", "seeds"),
@@ -75,12 +74,17 @@ Examples:
     "--output",
     required=True,
     type=PATH,
-    help="Folder of the results. Without data options: write the report of the folder again.",
+    help="Folder of the results. Without data options, only write its report again.",
 )
 @click.option("--train", type=PATH, help="Training file: CSV, TSV, JSONL or Parquet.")
 @click.option("--test", type=PATH, help="Test file.")
 @click.option("--text", default="text", help="Column of the text.")
 @click.option("--label", default="label", help="Column of the label.")
+@click.option(
+    "--multi-label",
+    is_flag=True,
+    help="Rows have several labels: lists of classes, or one value from 0 to 1 per class (JSON in CSV).",
+)
 @click.option("--pair", help="Column of the second text, for tasks on pairs of texts.")
 @click.option("--domain", help="Column of the domain: train on each domain, test on all.")
 @click.option("--paper", type=click.Choice(_EXPERIMENTS), help="Run one of the paper's experiments.")
@@ -106,7 +110,7 @@ Examples:
 )
 @click.option("--rare", help="The rare class of --imbalance; by default each class in turn.")
 @click.option("--label-noise", help="Share of training rows that get a wrong label, e.g. 0.2 or 0,0.1,0.2.")
-@click.option("--test-size", type=click.IntRange(1, 10**9), help="Maximum number of test rows, the same for all.")
+@click.option("--test-size", type=click.IntRange(1, 10**9), help="Maximum number of test rows, the same rows for all.")
 @click.option("--small-classes", is_flag=True, help="Accept classes with fewer rows than requested.")
 @click.option(
     "--seeds",
@@ -121,10 +125,9 @@ Examples:
 )
 @click.option(
     "--metric",
-    default="accuracy",
     help="Metric that ranks the methods: accuracy, macro_f1, balanced_accuracy, auc, average_precision, log_loss, "
     "brier, ece, accuracy_at_80, error_auroc; with _tuned for a tuned threshold (macro_f1_tuned); of a rare class "
-    "recall:CLASS, precision:CLASS.",
+    "recall:CLASS, precision:CLASS.  [default: accuracy; average_precision with --multi-label]",
 )
 @click.option("--baseline", default="vanilla", help="Method that the others are compared with.")
 @click.option(
@@ -183,14 +186,14 @@ Examples:
     type=click.IntRange(1, 256),
     default=2,
     help="Cells to compute at the same time, on one thread each; a single worker uses all threads. On Ray, the "
-    "default is as many as there is room for.",
+    "default fills the cluster.",
 )
 @click.option(
     "--cache",
     type=FILE,
-    help="File that keeps generated texts and sentence vectors, for runs with other students, labels or shots.",
+    help="Cache file of generated texts and sentence vectors, for runs with other students, labels or shots.",
 )
-@click.option("--dry-run", is_flag=True, help="Compute nothing; say how many cells are missing and how long they take.")
+@click.option("--dry-run", is_flag=True, help="Only print how many cells are missing, and how long they would take.")
 @on_option
 @ray_address_option
 @gpus_per_worker_option
@@ -211,8 +214,11 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
 
     check_results_folder(output)
     command_line = _command_line()  # now, because files may change during the run
-    _check_needed(context)
-    find_metric(given["metric"])
+    check_needed(context)
+    if given["metric"] is not None:
+        find_metric(given["metric"])
+    if given["multi_label"]:
+        check_multi_label(context)
     experiment = _experiment(given)
     if experiment is not None and "engine" not in asked_for(context):
         given["engine"] = experiment.engine
@@ -224,10 +230,10 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
         recipes = [parse_recipe(name, as_published) for name in names]
         # Before a search of the learning rate: this finds what cannot be computed.
         cells = make_grid(tasks, recipes, range(_seeds(given, settings)), settings)
-        _check_used(context, recipes, settings)
+        check_used(context, recipes, settings)
         check_will_be_shown(cells, read_cells(output / CELLS), settings, given["metric"], given["baseline"])
         if as_published:
-            for line in settings.models.described({str(recipe.source) for recipe in recipes}):
+            for line in settings.models.described({str(source) for recipe in recipes for source in recipe.sources}):
                 click.echo(line, err=True)
         if given["dry_run"]:
             hours, missing = estimated_hours(cells, settings, output, given["workers"]), missing_cells(cells, output)
@@ -243,44 +249,6 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
     click.echo(report.split("\n## ")[0].strip())
     click.echo(f"\nTables and figures: {output / 'report.md'}")
     return None
-
-
-def _check_needed(context: click.Context) -> None:
-    """Raise a LindaError for an option that would have no effect."""
-    asked = asked_for(context)
-    has_files, has_tasks = bool(asked & {"train", "test"}), bool(asked & {"tasks", "paper"})
-    if not has_files and not has_tasks and (idle := sorted(asked - {"output", "workers", "metric", "baseline"})):
-        raise LindaError(f"{option_name(context, idle[0])} needs data: --tasks, --paper, or --train and --test")
-    if not has_files and (own := sorted(asked & {"text", "label", "pair", "domain"})):
-        raise LindaError(f"{option_name(context, own[0])} names a column of your own files; give --train and --test")
-    if has_files and "data" in asked:
-        raise LindaError("--data is the folder of tasks by name (--tasks, --paper), not of your own files")
-    if "profile" in asked and "paper" not in asked:
-        raise LindaError("--profile goes with --paper: one of the paper's experiments")
-    if context.params["on"] != "ray" and (idle := sorted(asked & {"ray_address", "gpus_per_worker"})):
-        raise LindaError(f"{option_name(context, idle[0])} has no effect: only --on ray uses it")
-    if "cache" in asked and context.params["on"] == "ray":
-        raise LindaError("--cache is a file of this machine, which other machines cannot share; leave it out")
-    if "rare" in asked and "imbalance" not in asked:
-        raise LindaError("--rare names the rare class of --imbalance, which is missing; give e.g. --imbalance 10:100")
-
-
-def _check_used(context: click.Context, recipes: list[Recipe], settings: BenchmarkSettings) -> None:
-    """Raise a LindaError for an option that neither the student nor any method uses."""
-    from linda.classifier.students import find_student
-
-    uses_teacher = any(recipe.uses_teacher for recipe in recipes)
-    students = {settings.student, settings.teacher_name} if uses_teacher else {settings.student}
-    trains = any(find_student(name).uses_learning_rate for name in students)
-    uses_unlabelled = any(recipe.uses_unlabelled for recipe in recipes)
-    for used, names, reason in (
-        (settings.kind.trains_encoder, {"budget"}, f"{settings.student} is not trained in epochs"),
-        (trains, {"learning_rate", "batch_size", "epochs"}, "only finetune has it"),
-        (uses_teacher, {"teacher", "teacher_encoder"}, "no method predicts labels, as eda+labels=predicted does"),
-        (uses_unlabelled, {"unlabelled"}, "no method uses unlabelled texts, as pseudo-label does"),
-    ):
-        if not used and (idle := sorted(names & asked_for(context))):
-            raise LindaError(f"{option_name(context, idle[0])} has no effect: {reason}")
 
 
 def _experiment(given: dict[str, Any]) -> Experiment | None:
@@ -300,7 +268,7 @@ def _tasks(given: dict[str, Any], experiment: Experiment | None) -> list[TaskSou
     if names:
         raise LindaError("give your own files (--train, --test) or tasks by name (--tasks, --paper), not both")
     name = given["train"].name.split(".")[0]
-    columns = {column: given[column] for column in ("text", "label", "pair", "domain", "small_classes")}
+    columns = {column: given[column] for column in ("text", "label", "multi_label", "pair", "domain", "small_classes")}
     return [OwnTask(name, given["train"], given["test"], **columns)]
 
 
@@ -356,6 +324,8 @@ def _settings(given: dict[str, Any], experiment: Experiment | None) -> Benchmark
     names += ["teacher", "teacher_encoder", "unlabelled", "text", "label", "cache"]
     chosen = {name: given[name] for name in names if given[name] is not None}
     models = Models(given["model"], given["masked_model"], there, back, given["trigrams"], given["engine"])
+    if given["multi_label"]:
+        chosen["folds"] = 0  # there are no thresholds to tune
     return BenchmarkSettings(**{**preset, **chosen}, on=given["test_on"], models=models)
 
 
@@ -385,6 +355,8 @@ def _learning_rate(
     if rate is None:
         of_paper = experiment.learning_rate if experiment else None
         rate = of_paper or known_learning_rate(settings.encoder) or "search"
+    if rate == "search" and given["multi_label"]:
+        raise LindaError("no learning rate is known for this encoder; give one, such as --learning-rate 3e-5")
     if rate == "search":
         return _searched_rate(tasks, settings, output, given["workers"], executor)
     return learning_rate(rate, "--learning-rate")

@@ -29,10 +29,10 @@ LINES_HELP = "Sentences to count per file."
 @click.command("cut-base", cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.argument("marian", type=PATH, metavar="MARIAN_FOLDER")
 @click.option("--corpus", type=PATH, multiple=True, required=True, help=CORPUS_HELP)
-@click.option("--pieces", default=30_000, type=click.IntRange(1, 10**7), help="Size of the vocabulary, with 256 bytes.")
+@click.option("--pieces", default=30_000, type=click.IntRange(1, 10**7), help="Vocabulary size, including 256 bytes.")
 @click.option("--decoder-layers", default="0,2,5", help="Numbers of the decoder layers to keep.")
 @click.option("--lines", default=200_000, type=click.IntRange(1, 10**9), help=LINES_HELP)
-@click.option("--seed", default=0, type=SEED, help="Seed of embeddings that the Marian model does not have.")
+@click.option("--seed", default=0, type=SEED, help="Seed of embeddings that the Marian model lacks.")
 @click.option("--output", type=PATH, required=True, help="Folder to write.")
 def command(
     marian: Path,

@@ -65,7 +65,7 @@ BATCH_TOKENS_HELP = "Maximum tokens per batch; affects memory, not results.  [de
     "--json", "as_json", is_flag=True, help="Print JSON lines with the texts, the ratio or weights, and the result."
 )
 @click.option("--n", default=1, help=N_HELP)
-@click.option("--raw", is_flag=True, help="Mix by the ratio itself, without calibration, as in the paper.")
+@click.option("--raw", is_flag=True, help="Use the ratio as given, without calibration, as in the paper.")
 @click.option("--beams", default=4, help="Beam width, up to 128; 1 is greedy decoding.")
 @click.option("--sample", is_flag=True, help="Sample instead of searching for the most likely text.")
 @click.option("--temperature", default=1.0, help=TEMPERATURE_HELP)

@@ -13,7 +13,7 @@ from linda.files.storage import check_url, is_url
 
 
 class _UsablePath(click.Path):
-    """A path that a file or folder can have; `-`, a pipe, is one too."""
+    """A valid file or folder path, or `-`."""
 
     def __init__(self, path_type: type | None = None, *, may_be_url: bool = False) -> None:
         super().__init__(path_type=path_type)
@@ -39,7 +39,7 @@ PAIRS = click.IntRange(1, 1_000_000)
 
 
 class _Seed(click.ParamType):
-    """A seed. Errors are those of Python and of the server."""
+    """A seed, with the same error messages as the Python API and the server."""
 
     name = "integer"
 

@@ -1,5 +1,7 @@
 """`linda serve`: a page to see interpolation, and an API for other programs."""
 
+import re
+
 import click
 
 from linda.cli.grouped_help import GroupedCommand
@@ -10,7 +12,7 @@ _SHORTEST_TOKEN = 16
 
 
 GROUPS = {
-    "Server": ("host", "port", "token", "open_page"),
+    "Server": ("host", "port", "allow_host", "token", "open_page"),
     "Model": ("model", "engine", "trigrams"),
     "Page": ("bench",),
 }
@@ -24,6 +26,7 @@ Examples:
 """
 
 HOST_HELP = "Address to listen on; addresses other than loopback need --token."
+ALLOW_HELP = "Another name of the server for clients, such as that of a proxy; needs --token. Can be repeated."
 TOKEN_HELP = "Token that clients must send, at least 16 characters."
 BENCH_HELP = "Show the results of `linda bench` in this folder. Can be repeated."
 
@@ -31,6 +34,7 @@ BENCH_HELP = "Show the results of `linda bench` in this folder. Can be repeated.
 @click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.option("--host", default="127.0.0.1", help=HOST_HELP)
 @click.option("--port", default=8765, type=click.IntRange(0, 65535), help="Port; 0 selects a free one.")
+@click.option("--allow-host", multiple=True, metavar="NAME", help=ALLOW_HELP)
 @click.option("--open/--no-open", "open_page", default=True, help="Open the page in the browser.")
 @click.option("--token", envvar="LINDA_TOKEN", show_envvar=True, help=TOKEN_HELP)
 @click.option("--model", metavar="FOLDER", help="Model written by `linda train`.  [default: embedded]")
@@ -40,6 +44,7 @@ BENCH_HELP = "Show the results of `linda bench` in this folder. Can be repeated.
 def command(
     host: str,
     port: int,
+    allow_host: tuple[str, ...],
     open_page: bool,
     token: str | None,
     model: str | None,
@@ -49,8 +54,8 @@ def command(
 ) -> None:
     """Serve a page with interpolation, tables and benchmark results, and an HTTP API.
 
-    Everything is computed on this machine; nothing is sent elsewhere. Ctrl-C or SIGTERM stops the server after running
-    requests are finished. The page /api describes the API.
+    Everything is computed on this machine; nothing is sent elsewhere. Ctrl-C or SIGTERM finishes running requests and
+    stops the server. The page /api describes the API.
     """
     try:
         from linda.web.bench_results import checked_folder
@@ -61,13 +66,18 @@ def command(
             raise
         raise LindaError(f"linda serve needs {error.name}: pip install 'linda[web]'") from error
 
-    if token is None and not is_loopback(host):
-        raise LindaError(f"--host {host} is open to other machines; give a token too (--token, or LINDA_TOKEN)")
+    for name in allow_host:
+        if not re.fullmatch(r"[\w-]+(\.[\w-]+)*", name, re.ASCII):
+            raise LindaError(f"--allow-host {name!r} is not a host name; give it alone, such as linda.example.org")
+    if token is None and (allow_host or not is_loopback(host)):
+        given = f"--allow-host {allow_host[0]}" if allow_host else f"--host {host}"
+        raise LindaError(f"{given} is open to other machines; give a token too (--token, or LINDA_TOKEN)")
     if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
         raise LindaError(f"the token has {len(token)} characters; give at least {_SHORTEST_TOKEN}, all of them ASCII")
     serve(
         host,
         port,
+        allow_hosts=allow_host,
         open_page=open_page,
         token=token,
         model=model,

@@ -26,13 +26,13 @@ class _Setting(NamedTuple):
 _SETTINGS = {
     "Data": {
         "validation": _Setting(str, "File of held-out sentences, instead of --hold-out.", None, None),
-        "hold_out": _Setting(int, "Sentences at the head of CORPUS to hold out.", 100, 100),
+        "hold_out": _Setting(int, "Number of sentences at the start of CORPUS to hold out.", 100, 100),
         "restyled": _Setting(
             float, "Share of sentences to change in style: lower case, no full stop, cut off.", 0.35, 0.0
         ),
         "mask_probability": _Setting(float, "Probability of masking a word.", 0.1, 0.1),
         "max_length": _Setting(int, "Maximum tokens of a sentence; longer ones are cut.", 128, 128),
-        "window": _Setting(int, "Sentences to hold in memory and shuffle at a time.", 65536, 65536),
+        "window": _Setting(int, "Size of the shuffle buffer, in sentences.", 65536, 65536),
         "pair_share": _Setting(float, "With --middles: share of minibatches from CORPUS.", 0.2, 0.2),
         "text_share": _Setting(
             float, "Attention mixing: share of minibatches of sentences of CORPUS, read without a source.", 0.3, 0.3
@@ -68,7 +68,7 @@ _SETTINGS = {
         "accumulate": _Setting(int, "Minibatches per update.", 1, 1),
         "learning_rate": _Setting(float, "Learning rate after the warm-up.", 3e-4, 1e-5),
         "warmup": _Setting(int, "Updates of linear warm-up.", 100, 0),
-        "decay": _Setting(float, "Final share of the run in which the rate falls to 0.", 0.3, 0.0),
+        "decay": _Setting(float, "Final share of the run in which the learning rate falls to 0.", 0.3, 0.0),
         "weight_decay": _Setting(float, "Weight decay of AdamW.", 0.0, 0.0),
         "clip": _Setting(float, "Maximum gradient norm; 0 disables clipping.", 1.0, 0.0),
         "dropout": _Setting(float, "Dropout; the paper keeps that of the base.", 0.0, None),
@@ -151,9 +151,9 @@ def command(
     field "text"; also .gz and .xz), or hub:NAME for a data set of the hub. FILE=0.25 makes a quarter of all sentences
     come from this file.
 
-    Ctrl-C saves a checkpoint; `linda train --output OUTPUT --resume` continues as if never interrupted. The log, the
-    settings and the checkpoints are in OUTPUT.training, the model is in OUTPUT. To use several GPUs or processes, run
-    it under `accelerate launch` or `torchrun`.
+    Ctrl-C saves a checkpoint; `linda train --output OUTPUT --resume` continues as if the run had not been interrupted.
+    The log, the settings and the checkpoints are in OUTPUT.training, the model is in OUTPUT. To use several GPUs or
+    processes, run it under `accelerate launch` or `torchrun`.
     """
     from linda.interpolation.calibration import RAW
     from linda.training import PRESETS, resumed_settings, train

@@ -99,6 +99,10 @@ class Decoding:
         max_ratio: see above.
         max_extra: see above.
         withheld: token ids that are never generated.
+
+    Example:
+        >>> Decoding(beams=8, n=3)  # as keyword arguments: linda.mix(a, b, beams=8, n=3)
+        >>> Decoding(sample=True, top_p=0.9, temperature=0.8)
     """
 
     beams: int = 4

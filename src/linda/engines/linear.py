@@ -113,6 +113,11 @@ def find_product() -> type[Product]:
     return next((kernel for kernel in kernels if kernel.is_exact()), FloatProduct)
 
 
+def weight_bits() -> int:
+    """Return the bits of weights on this machine, 8 or 7; texts may differ between the two."""
+    return 8 if find_product().largest_weight == FloatProduct.largest_weight else 7
+
+
 def _few_sizes(count: int) -> int:
     """Round `count` up by at most an eighth, to one of eight values between any power of two and the next.
 

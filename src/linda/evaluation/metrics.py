@@ -16,6 +16,7 @@ from linda.errors import LindaError
 
 _BINS = 15  # of the calibration error, of equal width
 _COVERAGE = 0.8  # of accuracy_at_80: the share of the rows that are not rejected
+_HALF = 0.5  # from which a row has a class, if rows have several
 _LEAST_COUNT = 1e-12  # a class that does not occur has no hits either
 _LEAST_PROBABILITY = 1e-7  # in the log loss, which a single 0 would make infinite
 
@@ -54,6 +55,7 @@ METRICS = {
         Metric("error_auroc"),
     )
 }
+MULTI_LABEL_METRICS = ("macro_f1", "auc", "average_precision", "log_loss", "brier")
 DECISIONS = tuple(name for name, metric in METRICS.items() if metric.is_decision)
 TUNED = "_tuned"  # ending of a decision metric after the threshold was tuned for it on training folds
 _OF_A_CLASS = ("precision", "recall", "average_precision")  # as precision:CLASS, for rare classes
@@ -118,6 +120,40 @@ def score_probabilities(
         scores[f"recall:{name}"] = 100 * float(recall_score(right, found, zero_division=0))
         if code in precision:
             scores[f"average_precision:{name}"] = 100 * float(precision[code])
+    return {name: round(value, 5) for name, value in scores.items()}
+
+
+def score_multi_label(probabilities: np.ndarray, truth: np.ndarray) -> Scores:
+    """Compute the metrics of rows that have several labels: means over the classes.
+
+    Args:
+        probabilities: (N, C) of each class by itself.
+        truth: (N, C) values from 0 to 1. For F1, AUC and average precision a row has a class from 0.5 on.
+
+    Returns:
+        The value of each of `MULTI_LABEL_METRICS`. F1 is over the classes that any row has, at a probability of 0.5;
+        AUC and average precision are over the classes that some rows have and others not. Without any, they are
+        missing.
+
+    Example:
+        >>> score_multi_label(np.array([[0.9, 0.6], [0.2, 0.8]]), np.array([[1, 0], [0, 1]]))["macro_f1"]
+        83.33333
+    """
+    from sklearn.metrics import average_precision_score, roc_auc_score
+
+    has, found = truth >= _HALF, probabilities >= _HALF
+    support, predicted, hits = has.sum(axis=0), found.sum(axis=0), (has & found).sum(axis=0)
+    ranked = [code for code in range(truth.shape[1]) if 0 < support[code] < len(truth)]
+    clipped = np.clip(probabilities, _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
+    scores = {
+        "log_loss": float(-(truth * np.log(clipped) + (1 - truth) * np.log(1 - clipped)).mean()),
+        "brier": 100 * float(((probabilities - truth) ** 2).mean()),
+    }
+    if support.any():
+        scores["macro_f1"] = 100 * float((2 * hits / np.maximum(support + predicted, 1))[support > 0].mean())
+    for name, metric in (("auc", roc_auc_score), ("average_precision", average_precision_score)):
+        if ranked:
+            scores[name] = 100 * float(np.mean([metric(has[:, code], probabilities[:, code]) for code in ranked]))
     return {name: round(value, 5) for name, value in scores.items()}
 
 

@@ -141,7 +141,7 @@ def block_settings(settings: AugmentationSettings, block: Block, table: BlockedT
 def rows_for_block(settings: AugmentationSettings, block: Block, table: BlockedTable) -> np.ndarray:
     """New rows of each class (C,) that a block makes to balance the classes of the table.
 
-    What a class needs is divided among the blocks in proportion to their rows of this class.
+    The new rows of a class are divided among the blocks in proportion to their rows of this class.
     """
     needed = zip(table.classes, to_make(table.counts, settings).tolist(), strict=True)
     shares = [share(rows, block.counts_before[c], block.counts[c], table.counts[c]) for c, rows in needed]

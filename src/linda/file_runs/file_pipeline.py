@@ -28,7 +28,7 @@ from linda.file_runs import blocks
 from linda.file_runs.block_pipeline import write_parts_here
 from linda.file_runs.blocks import BLOCK_ROWS
 from linda.file_runs.parts import Manifest, PartsFolder
-from linda.file_runs.preparation import prepare, run_values, with_teacher
+from linda.file_runs.preparation import WEIGHT_BITS, check_processor, prepare, run_values, with_teacher
 from linda.files.inputs import InputFile, input_files
 from linda.files.jsonfile import read_json_object
 from linda.files.paths import checked_output_path
@@ -104,10 +104,12 @@ def augment_file(
                 on_note(note)
             numbers = request.chosen(manifest)
             missing = request.missing(folder, manifest)
+            # Before anything is computed: a part of another run is an error.
+            tally = folder.tally(manifest, sorted(set(numbers) - set(missing)))
             if missing:
                 _check_disk_space(folder, manifest, augmenter, plan)
                 executor(folder, manifest, augmenter, plan, missing)
-            tally = folder.tally(manifest, numbers)
+                tally += folder.tally(manifest, missing)
             if block_range is None and not request.is_folder:
                 write_output(output, output_format, folder, manifest, augmenter)
     return _summary(manifest, numbers, tally, time.monotonic() - start, augmenter)
@@ -277,7 +279,7 @@ def _run_folder(request: _Request) -> Iterator[PartsFolder]:
         folder = PartsFolder(str(request.output).rstrip("/"), is_output=True)
     else:
         path = Path(request.output).resolve()
-        folder = PartsFolder(path.with_name(f".{path.name}.linda-journal"))  # a name that no user's file has
+        folder = PartsFolder(path.with_name(f".{path.name}.linda-journal"))  # a hidden name that is unlikely to collide
     is_shared = request.block_range is not None
     if not is_shared:
         folder.take()
@@ -304,7 +306,12 @@ def _prepared(
     is_shared = request.block_range is not None
     if is_shared:
         folder.share(lambda: _is_ready(folder, folder.manifest(), augmenter, request))
-    run = run_values(augmenter, files, request.plan, request.block_rows, request.shuffle, folder.manifest())
+    known = folder.manifest()
+    run = run_values(augmenter, files, request.plan, request.block_rows, request.shuffle, known)
+    if known is not None and WEIGHT_BITS in run and not request.restart:
+        if request.missing(folder, known):
+            check_processor(known.run)
+        run[WEIGHT_BITS] = known.run.get(WEIGHT_BITS)  # any machine can join parts
     manifest = folder.begin(run, resume=request.resume or request.join or is_shared, restart=request.restart)
     if manifest is None or not _is_ready(folder, manifest, augmenter, request):
         if request.join:

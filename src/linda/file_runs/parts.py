@@ -14,12 +14,13 @@ and a part does not depend on who writes it.
 """
 
 import base64
+import errno
 import hashlib
 import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -285,32 +286,46 @@ class PartsFolder:
         for number in numbers:
             name = self.part(number)
             if not self.storage.exists(name):
-                raise LindaError(f"{self}/{name} is missing; compute it with --block-range {number}:{number + 1}")
-            fingerprint, tally = self._metadata(name)
-            if fingerprint != manifest.fingerprint:
+                raise LindaError(f"{self}/{name} is missing; {_computing(number)}")
+            about, tally = self._metadata(name)
+            if about["fingerprint"] != manifest.fingerprint:
                 raise LindaError(
                     f"{self}/{name} belongs to a run with other input, settings, model or version; delete it, or start "
                     "over with --restart"
                 )
+            if about["block"] != number:
+                raise LindaError(f"{self}/{name} holds block {about['block']}; delete it and {_computing(number)}")
             total += tally
         return total
 
     def read_parts(self, manifest: Manifest) -> Iterator[pa.RecordBatch]:
         """The rows of all parts in order, in the batches that they were written in."""
         for block in manifest.table.blocks:
-            with self.storage.reading(self.part(block.number)) as path:
+            with self.storage.reading(self.part(block.number)) as path, self._damage_told(block.number):
                 file = pq.ParquetFile(path, pre_buffer=False)
                 for number in range(file.num_row_groups):
                     for batch in file.read_row_group(number, use_threads=False).combine_chunks().to_batches():
                         yield pa.RecordBatch.from_arrays(batch.columns, schema=manifest.schema)
 
-    def _metadata(self, name: str) -> tuple[str, Tally]:
-        """Fingerprint and counts of a part."""
+    @contextmanager
+    def _damage_told(self, number: int) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError) as error:
+            if getattr(error, "errno", None) == errno.ENOSPC:
+                raise
+            name = self.part(number)
+            raise LindaError(
+                f"{self}/{name} is damaged ({reason(error)}); delete it and {_computing(number)}"
+            ) from error
+
+    def _metadata(self, name: str) -> tuple[dict[str, Any], Tally]:
+        """What `write_part` wrote about a part, and its counts."""
         try:
             with self.storage.reading(name) as path:
                 about = json.loads((pq.read_metadata(path).metadata or {})[_METADATA])
-                return about["fingerprint"], Tally.from_json(about["tally"])
-        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+                return {name: about[name] for name in ("fingerprint", "block")}, Tally.from_json(about["tally"])
+        except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
             raise LindaError(f"{self}/{name} is not a part of a run, or is damaged; delete it") from error
 
     def _check_empty_or_own(self) -> None:
@@ -330,6 +345,11 @@ class PartsFolder:
                     f"the unfinished run in {self} has {name} {begun.get(name)!r}, this one {run.get(name)!r}; "
                     "repeat its command with --resume, or start over with --restart"
                 )
+
+
+def _computing(number: int) -> str:
+    """How to compute a block alone, for messages."""
+    return f"compute it with --block-range {number}:{number + 1}"
 
 
 def _row_numbers(number: int) -> str:

@@ -1,6 +1,7 @@
 """What is done once, before the first block: the input is checked, counted and cut into blocks."""
 
 import hashlib
+import socket
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields, replace
 from itertools import chain
@@ -28,6 +29,8 @@ from linda.files.paths import file_digest
 from linda.files.shuffle import shuffled
 from linda.files.spool import Spool, write_spool
 from linda.files.tables import check_writable
+
+WEIGHT_BITS = "int8_weight_bits"  # of the machine that began a run
 
 
 def run_values(
@@ -63,6 +66,8 @@ def run_values(
     values |= {"protect": [*settings.protected.words, *settings.protected.patterns]}
     values |= {"translate": [_model_state(model) for model in settings.translate or ()]}
     values |= {"method": settings.method_name, "gates": asdict(settings.gates), "engine": settings.engine_name}
+    if settings.engine_name == "int8":
+        values |= {WEIGHT_BITS: _weight_bits()}
     columns = () if plan is None else plan.columns
     is_known = known is not None and known.input_state == _input_state(files)
     return {
@@ -74,6 +79,29 @@ def run_values(
         "plan": [hashlib.sha256(column.tobytes()).hexdigest() for column in columns],
         **values,
     }
+
+
+def check_processor(run: dict[str, Any]) -> None:
+    """Raise a `LindaError` if the int8 engine of this machine may write other texts than where the run was begun.
+
+    Args:
+        run: Result of `run_values` there.
+
+    Example:
+        check_processor(manifest.run)
+    """
+    begun = run.get(WEIGHT_BITS)
+    if begun is not None and begun != (here := _weight_bits()):
+        raise LindaError(
+            f"the int8 engine of {socket.gethostname()} has {here}-bit weights, this run {begun}-bit ones, so texts "
+            "could differ; use machines with the same kind of processor, or start over with --engine torch"
+        )
+
+
+def _weight_bits() -> int:
+    from linda.engines.linear import weight_bits  # imports torch, which EDA does not need
+
+    return weight_bits()
 
 
 def prepare(

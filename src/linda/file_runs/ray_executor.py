@@ -20,7 +20,8 @@ from linda.augmentation.planning.plan import Plan
 from linda.errors import LindaError
 from linda.file_runs.block_pipeline import PartWriter
 from linda.file_runs.parts import Manifest, PartsFolder
-from linda.file_runs.ray_pool import RayPool, check_version, full_name
+from linda.file_runs.preparation import check_processor
+from linda.file_runs.ray_pool import RayPool, check_version, full_name, use_assigned_threads
 from linda.methods.protection import is_file
 
 
@@ -51,12 +52,14 @@ class BlockActor:
 
     @cached_property
     def _write_part(self) -> PartWriter:
+        use_assigned_threads()
         folder = PartsFolder(self._name)
         manifest = folder.manifest()
         if manifest is None:
             host = socket.gethostname()
             raise LindaError(f"the worker on {host} finds no run in {folder}; give a folder that all machines share")
         check_version(manifest.run["linda"])
+        check_processor(manifest.run)
         return PartWriter(folder, manifest, self._augmenter, self._plan, keep_journals=False)
 
 

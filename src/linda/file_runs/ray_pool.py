@@ -42,6 +42,18 @@ def check_version(version: str) -> None:
         )
 
 
+def use_assigned_threads() -> None:
+    """Compute on as many threads as Ray has given CPUs to this actor, whatever OMP_NUM_THREADS is on its machine."""
+    import ray
+
+    if not ray.is_initialized() or ray.get_runtime_context().get_actor_id() is None:
+        return
+    count = max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1)))
+    os.environ["OMP_NUM_THREADS"] = str(count)  # torch reads it when it is imported
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(count)
+
+
 def full_name(place: Any) -> Any:
     """A file or folder by its full name, so that all machines find it. Other names, and objects, stay as they are."""
     return str(Path(place).resolve()) if isinstance(place, str | Path) and Path(place).exists() else place
@@ -174,6 +186,8 @@ class _Actors:
                 if done:
                     missing -= 1
                     yield result
+                else:
+                    self._failures[None] = 0  # actors start: what counts are failures in a row
 
     def _start_actor(self) -> None:
         actor: Any = self._actor_class.remote(*self._arguments)

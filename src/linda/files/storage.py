@@ -105,7 +105,7 @@ class Storage:
         """Yield a local path to write to. If the block succeeds, the file appears under its name."""
         if self.local is not None:
             target = self.local / name
-            part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+            part = target.with_name(_temporary(target.name))
             try:
                 self._make_folder(target.parent)
                 yield part
@@ -149,11 +149,12 @@ class Storage:
             raise LindaError(f"cannot write to {self.name}: {_reason(error)}") from error
 
     def _upload(self, part: Path, target: str) -> None:
-        self._remote.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
+        folder, name = target.rsplit("/", 1)
+        self._remote.makedirs(folder, exist_ok=True)
         if self.name.split("://")[0] in _OBJECT_STORES:
             self._remote.put_file(str(part), target)
             return
-        temporary = f"{target}.{uuid.uuid4().hex}.part"
+        temporary = f"{folder}/{_temporary(name)}"
         self._remote.put_file(str(part), temporary)
         if self._remote.exists(target):
             self._remote.rm(target)
@@ -162,6 +163,11 @@ class Storage:
 
 def _with_query(url: str, part: str) -> str:
     return f"{url}{'&' if '?' in url else '?'}{part}"
+
+
+def _temporary(name: str) -> str:
+    """A hidden name, which readers of Parquet folders ignore: it stays if the process is killed."""
+    return f".{name}.{uuid.uuid4().hex}.part"
 
 
 def _reason(error: BaseException) -> str:

@@ -3,8 +3,8 @@
 Beam search is a poor way to find a text in the middle: the position of the change from one text to the other is
 uncertain, so no single change is more likely than none, and the likeliest text is a copy. Instead, all crossovers are
 scored by their mean log-likelihood per token. The decoder reads them without any source text
-(`AttentionMixing.without_texts`), as a language model: a decoder that sees a and b expects to go on copying, so its
-scores say more about where it expects the change than about how the text reads.
+(`AttentionMixing.without_texts`), as a language model: given a and b, the decoder favours further copying, so its
+scores reflect where the change occurs rather than fluency.
 
 1. The decoder scores a and b by forced decoding. After every prefix a[:i] this gives log p of a's next token and of the
    first token of every b[j:]; likewise with a and b exchanged. This is the score of every crossover, except for the
@@ -68,7 +68,7 @@ class CrossedTexts:
 
     @property
     def ends(self) -> list[str]:
-        """Of two texts, the one whose end of the path is as near to the ratio as a crossover has to be, if any."""
+        """The text at the end of the path, if the ratio is within SHARE_TOLERANCE of it (two texts only)."""
         if len(self.texts) > 2 or min(self.weights) > SHARE_TOLERANCE:
             return []
         return [self.texts[0 if self.weights[0] >= 0.5 else 1].text]

@@ -97,6 +97,11 @@ class Interpolator:
 
         Returns:
             The interpolator.
+
+        Example:
+            >>> Interpolator.from_pretrained().mix("Where is it?", "Who wrote this?", alpha=1)
+            'Where is it?'
+            >>> Interpolator.from_pretrained("my-model", device="cuda:1", precision="bf16")
         """
         folder = model_folder(path)
         config = load_config(folder)
@@ -104,13 +109,8 @@ class Interpolator:
         tokens = Tokens.from_folder(folder, config.base["vocab_size"])
         chosen = engines.load_folder(engine, folder, config, place, precision)
         mixing = load_attention_mixing(folder, config)
-        return cls(
-            config,
-            tokens,
-            load_converter(folder).to(place),
-            chosen,
-            None if mixing is None else mixing.to(place),
-        )
+        mixing = None if mixing is None else mixing.to(place)
+        return cls(config, tokens, load_converter(folder).to(place), chosen, mixing)
 
     @overload
     def mix(self, a: str, b: str, alpha: float = ..., *, n: Literal[1] = ..., **settings: Any) -> str: ...
@@ -213,6 +213,11 @@ class Interpolator:
 
         Yields:
             A list of n texts per row.
+
+        Example:
+            >>> rows = (("Where is it?", "Who wrote this?", alpha, 0) for alpha in (0.0, 1.0))
+            >>> list(linda.mix_stream(rows))
+            [['Who wrote this?'], ['Where is it?']]
         """
         settings = Decoding.of({"n": n, **decoding})
         vocabulary = self.config.base["vocab_size"]
@@ -235,7 +240,8 @@ class Interpolator:
         """
         if self.attention_mixing is None:
             raise LindaError("this model mixes states and cannot score texts; train one with `--mixing attention`")
-        ids = [self.tokens.ids(text) for text in texts]
+        # Without special tokens: a start token that the model forces is in the prompt of the reading.
+        ids = [[*self.tokens.by_chunk(text, [len(text)])[0], self.tokens.end] for text in texts]
         places = [i for i, row in enumerate(ids) if len(row) <= self.config.window]
         found: list[float | None] = [None] * len(texts)
         for group in batches([len(ids[i]) for i in places], self.engine.batch_tokens):

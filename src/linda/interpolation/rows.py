@@ -40,7 +40,7 @@ def checked_rows(a: str | list[str], b: str | list[str], alpha: float | Sequence
     is_list = isinstance(alpha, Iterable) and not isinstance(alpha, str)
     ratios: list[Any] = list(alpha) if is_list else [alpha] * len(a)  # type: ignore[arg-type]
     if not len(a) == len(b) == len(ratios):
-        raise LindaError(f"got {len(a)} texts a, {len(b)} texts b and {len(ratios)} ratios; give as many of each")
+        raise LindaError(f"got {len(a)} texts a, {len(b)} texts b, {len(ratios)} ratios; give the same number of each")
     rows = []
     for number, (first, second, ratio, row_seed) in enumerate(
         zip(a, b, ratios, row_seeds(seed), strict=False), start=1
@@ -55,11 +55,13 @@ def checked_rows(a: str | list[str], b: str | list[str], alpha: float | Sequence
 def checked_text_rows(texts: Sequence[Sequence[str]], weights: Any, seed: int) -> list[TextsRow]:
     """Check parallel lists of texts, and their weights: one list for all rows, one per row, or None (equal weights)."""
     if any(isinstance(column, str) or not isinstance(column, Iterable) for column in texts):
-        raise LindaError("the texts to mix must all be texts or all be lists of texts, got some of each")
+        raise LindaError(
+            "the texts to mix must all be texts or all be lists of texts, got a mixture of texts and lists"
+        )
     columns = [list(column) for column in texts]
     lengths = [len(column) for column in columns]
     if len({*lengths}) > 1:
-        raise LindaError(f"the lists of texts have {', '.join(map(str, lengths))} texts; give as many in each")
+        raise LindaError(f"the lists of texts have {', '.join(map(str, lengths))} texts; give the same number in each")
     count = lengths[0] if lengths else 0
     weights = [1.0] * len(columns) if weights is None else weights
     weights = weights.tolist() if hasattr(weights, "tolist") else weights  # arrays and tensors

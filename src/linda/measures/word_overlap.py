@@ -13,7 +13,7 @@ from itertools import pairwise
 # Scripts written without spaces have one word per character; anything else is a run of letters and digits.
 UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+(?:['’-][^\W_{UNSPACED}]+)*")
-_LETTER_LOOP = re.compile(r"([^\W\d_]{1,6}?)\1{4,}")  # "dududududu"; not the noughts of 1000000
+_LETTER_LOOP = re.compile(r"([^\W\d_]{1,6}?)\1{4,}")  # "dududududu"; does not match the zeros of 1000000
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]\s]*$")
 
 
@@ -113,6 +113,7 @@ class PairPrecisions:
 
     @classmethod
     def of(cls, output: str, a: str, b: str) -> "PairPrecisions":
+        """Measure an output between a and b."""
         return cls(
             output_in_a=unigram_precision(output, a),
             output_in_b=unigram_precision(output, b),
@@ -127,6 +128,7 @@ class PairPrecisions:
 
     @property
     def share(self) -> float:
+        """The share of a (see `share_of_first`)."""
         gain_a = max(0.0, self.output_in_a - self.b_in_a)
         gain_b = max(0.0, self.output_in_b - self.a_in_b)
         return gain_a / (gain_a + gain_b) if gain_a + gain_b > 0 else 0.5
@@ -151,6 +153,7 @@ class WordOrigins:
 
     @property
     def neither(self) -> float:
+        """The share of the words that occur in neither text."""
         return 1.0 - self.either
 
     @classmethod

@@ -7,7 +7,7 @@ protected.spans("Paris has 2 airports")  # [(0, 5), (10, 11)]
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,7 +33,7 @@ class Protected:
     patterns: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, given: str | Sequence[str]) -> Protected:
+    def parse(cls, given: str | Iterable[str]) -> Protected:
         """Read what the user gave: words separated by commas, files with one word per line, or `regex:PATTERN`.
 
         Args:
@@ -49,6 +49,8 @@ class Protected:
             Protected.parse(["names.txt", "Paris,New York", "regex:[0-9]+"])
         """
         checked_kind(given, "protect", Iterable, "a text or a list of texts")
+        if isinstance(given, Iterator):
+            raise LindaError(f"protect is {shortened(given)}, which can be read only once; give a list of texts")
         texts = [given] if isinstance(given, str) else [checked_kind(text, "protect", str, "a text") for text in given]
         patterns = [text.removeprefix(_REGEX) for text in texts if text.startswith(_REGEX)]
         for pattern in patterns:

@@ -45,6 +45,8 @@ def load_config(folder: Path) -> LindaConfig:
 def load_seq2seq(folder: Path, config: LindaConfig) -> Any:
     """Load the encoder-decoder with `transformers`."""
     seq2seq = _empty_seq2seq(config.base, folder / CONFIG_FILE)
+    # `transformers` ignores this in the settings of some models; without it, engines would begin texts differently.
+    seq2seq.generation_config.forced_bos_token_id = config.base.get("forced_bos_token_id")
     _fill(seq2seq, folder, "seq2seq.")
     return seq2seq
 

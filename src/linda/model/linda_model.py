@@ -75,6 +75,8 @@ class LindaModel(nn.Module):
         mask_token = _ensure_mask_token(tokenizer, seq2seq)
         described = seq2seq.config.to_dict()
         described.pop("_name_or_path", None)  # the path of the base is not part of the model
+        if (first := _first_token(seq2seq, tokenizer)) is not None:
+            seq2seq.generation_config.forced_bos_token_id = described["forced_bos_token_id"] = first
         return cls(LindaConfig(base=described, mask_token=mask_token, **settings), seq2seq, tokenizer)
 
     @classmethod
@@ -193,6 +195,13 @@ class LindaModel(nn.Module):
             row: targets with the same number are candidates for the same pair and ratio, (R,).
             weight: of each target among the candidates of its row, (R,).
             generator: of the sampled softmax.
+
+        Example:
+            >>> a, b = model.tokenize(["The film was great."]), model.tokenize(["The food was cold."])
+            >>> targets = as_targets(**model.tokenize(["The film was cold.", "The food was great."]))
+            >>> pair, row = torch.tensor([0, 0]), torch.tensor([0, 0])
+            >>> alpha, weight = torch.tensor([0.5, 0.5]), torch.tensor([0.8, 0.2])
+            >>> model.middle_loss(*a.values(), *b.values(), pair, targets, alpha, row, weight).loss.backward()
         """
         assert self.attention_mixing is not None
         states_a, states_b = self.encode(ids_a, mask_a), self.encode(ids_b, mask_b)
@@ -259,6 +268,11 @@ class LindaModel(nn.Module):
             targets_b: second texts, likewise.
             alpha: share of a, (B,).
             generator: of the noise and the sampled softmax.
+
+        Example:
+            >>> a, b = model.tokenize(["The film was great."]), model.tokenize(["The food was cold."])
+            >>> targets, alpha = (as_targets(**a), as_targets(**b)), torch.tensor([0.5])
+            >>> model.pair_loss(*a.values(), *b.values(), *targets, alpha).loss.backward()
         """
         states_a, states_b = self.encode(ids_a, mask_a), self.encode(ids_b, mask_b)
         norms = StateNorms.of(states_a, mask_a, states_b, mask_b)
@@ -327,6 +341,13 @@ def as_encoder_output(states: Tensor) -> Any:
 def _check_padding(tokenizer: Any) -> None:
     if tokenizer.pad_token_id is None:
         raise LindaError("the tokenizer has no padding token; set pad_token in its tokenizer_config.json")
+
+
+def _first_token(seq2seq: Any, tokenizer: Any) -> int | None:
+    """Return the token that begins every text: the one that the base is told to write first, or its tokenizer's."""
+    forced: int | None = seq2seq.generation_config.forced_bos_token_id
+    ids = tokenizer("")["input_ids"]  # with BART <s> and the end marker, with others the end marker alone
+    return ids[0] if forced is None and len(ids) > 1 else forced
 
 
 def _ensure_mask_token(tokenizer: Any, seq2seq: Any) -> str:

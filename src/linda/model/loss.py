@@ -119,6 +119,13 @@ def linda_loss(
         norms: norms of the encoder states.
         mirrored: whether Eq. 5 has the mirrored form.
         norm_penalty: λ.
+
+    Example:
+        >>> log_p, targets = torch.tensor([-2.0]), torch.tensor([[5, 2]])
+        >>> norms = StateNorms.of(*[torch.zeros(1, 2, 4), torch.ones(1, 2)] * 2)
+        >>> alpha = torch.tensor([0.5])
+        >>> linda_loss(log_p, log_p, targets, targets, alpha, norms, mirrored=False, norm_penalty=0.001).loss
+        tensor(2.)
     """
     share_a, share_b = target_shares(alpha, mirrored=mirrored)
     per_pair = -(share_a * log_p_a + share_b * log_p_b)  # Eq. 5

@@ -82,7 +82,7 @@ def shard_files(folders: Sequence[str]) -> list[Path]:
     """All files of middles in some folders, in a fixed order."""
     files = [path for folder in folders for path in sorted(Path(folder).glob("middles-*.jsonl.gz"))]
     if not files:
-        raise LindaError(f"no file of middles in {', '.join(folders)}; make some with `linda middles make`")
+        raise LindaError(f"{', '.join(folders)} contains no middles; create them with `linda middles make`")
     return files
 
 

@@ -38,26 +38,67 @@ _NUMBERS = {
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Settings that determine the result of a run. The defaults are those of the paper (§4); see also `PRESETS`."""
+    """Settings that determine the result of a run. The defaults are those of the paper (§4); see also `PRESETS`.
 
-    corpus: tuple[str, ...] = ()  # sources as `Corpus.parse` reads them
-    validation: str | None = None  # a file of held-out sentences; without one, the first of the corpus are held out
+    Attributes:
+        corpus: Files of sentences, as in `linda train`; `FILE=0.25` makes a quarter of all sentences come from FILE.
+        validation: File of held-out sentences; None holds out the first sentences of the corpus.
+        hold_out: Number of sentences to hold out.
+        base: Encoder-decoder to start from: a folder, a hub name or a LINDA model; "" is the embedded model.
+        steps: Number of updates. The default is a million pairs in minibatches of 8.
+        pairs: Pairs per minibatch, of all processes together (M in Eq. 5).
+        accumulate: Minibatches per update.
+        learning_rate: Learning rate after the warm-up.
+        warmup: Updates of linear warm-up.
+        decay: Final share of the run in which the learning rate falls to 0; 0 keeps it constant.
+        weight_decay: Weight decay of AdamW.
+        clip: Maximum gradient norm; 0 disables clipping.
+        dropout: Dropout; None keeps that of the base.
+        middles: Folders of middles to train on, in addition to a corpus or instead of one.
+        pair_share: With middles: share of minibatches of corpus pairs, with the paper's objective.
+        ends: Share of pairs of middles with a copy of one text as an extra target.
+        text_share: Attention mixing: share of minibatches of sentences that are read without a source text.
+        candidates: With middles: crossovers per ratio to learn to choose from; 1 disables the choice.
+        mixing: "states" or "attention", see `LindaConfig`.
+        mask_probability: Probability of masking a word.
+        norm_penalty: λ of Eq. 6.
+        noise: Standard deviation of the noise on states.
+        middle_noise: Additional noise at ratio 0.5, relative to the norm of a state.
+        mirrored: Mix each pair twice, with one text as the target of each mixture.
+        softmax_sample: Tokens to estimate the softmax from; 0 uses all.
+        max_length: Maximum tokens of a sentence; longer ones are cut.
+        restyled: Share of sentences to change in style: lower case, no full stop, cut off.
+        middle: The ratio is drawn from Beta(middle, middle); 1 is uniform.
+        window: Size of the shuffle buffer, in sentences.
+        precision: "auto", "no", "bf16" or "fp16".
+        engine: Engine that calibrates the trained model: "auto", "int8" or "torch".
+        seed: Seed of masks, pairs, ratios, noise and dropout.
+        validate_every: Updates between validations.
+        checkpoint_every: Updates between checkpoints.
+
+    Example:
+        >>> settings = replace(PRESETS["small"], corpus=("sentences.txt.xz",), steps=5000)
+        >>> train(settings, Path("my-model"))
+    """
+
+    corpus: tuple[str, ...] = ()
+    validation: str | None = None
     hold_out: int = 100
     base: str = "facebook/bart-large"
-    steps: int = 125_000  # a million pairs in minibatches of 8
-    pairs: int = 8  # M, pairs in a minibatch, of all processes together
-    accumulate: int = 1  # minibatches in an update
+    steps: int = 125_000
+    pairs: int = 8
+    accumulate: int = 1
     learning_rate: float = 1e-5
-    warmup: int = 0  # updates in which the rate increases from 0
-    decay: float = 0.0  # share of the run, at its end, in which the rate decays to 0; 0 for a constant rate
+    warmup: int = 0
+    decay: float = 0.0
     weight_decay: float = 0.0
-    clip: float = 0.0  # maximum norm of the gradient; 0 for no clipping
-    dropout: float | None = None  # None: that of the base
-    middles: tuple[str, ...] = ()  # folders of middles to train on, in addition to or instead of a corpus
-    pair_share: float = 0.2  # with middles: share of minibatches of corpus pairs, the paper's objective
-    ends: float = 0.4  # share of pairs of middles that also get a copy of one text as a target
-    text_share: float = 0.3  # attention mixing: share of minibatches of sentences that are read without a source
-    candidates: int = 5  # with middles: crossovers per ratio that the decoder learns to choose from; 1: no choice
+    clip: float = 0.0
+    dropout: float | None = None
+    middles: tuple[str, ...] = ()
+    pair_share: float = 0.2
+    ends: float = 0.4
+    text_share: float = 0.3
+    candidates: int = 5
     # The next eight are part of the model's configuration.
     mixing: str = LindaConfig.mixing
     mask_probability: float = LindaConfig.mask_probability
@@ -70,8 +111,8 @@ class TrainingSettings:
     restyled: float = 0.0
     middle: float = 1.0
     window: int = 2**16
-    precision: str = "auto"  # auto, no, bf16 or fp16
-    engine: str = "torch"  # computes the trained model while it is calibrated: auto, int8 or torch
+    precision: str = "auto"
+    engine: str = "torch"
     seed: int = 0
     validate_every: int = 1000
     checkpoint_every: int = 500

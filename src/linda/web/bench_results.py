@@ -10,6 +10,8 @@ from linda.benchmark.reporting.results import VANILLA, Results, collect
 from linda.errors import LindaError
 from linda.files.paths import checked_path
 
+_NO_ACCURACY = "These results have no accuracy, as with several labels per row: read report.md in their folder."
+
 
 def checked_folder(folder: str) -> Path:
     """Check a folder that has cells, or will have."""
@@ -37,7 +39,7 @@ def _results(cells: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "cells": len(results.cells),
         "seeds": results.all_seeds if results.cells else 0,
-        "advice": advise(results),
+        "advice": advise(results) if results.columns or not cells else [_NO_ACCURACY],
         "columns": [_column(results, column) for column in results.columns],
     }
 

@@ -9,7 +9,7 @@ size     limits a body before it is read
 import hmac
 import ipaddress
 import socket
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -45,6 +45,9 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
+# Whole files are sent to these.
+_UPLOADS = ("/v1/tables", "/v1/bench")
+
 # Paths without user data: the page must load before it can ask for the token.
 _API_PREFIX = "/v1/"
 
@@ -60,27 +63,33 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class HostRule:
-    """The accepted Host headers: names of this server, with its port."""
+    """The accepted Host headers: names of this server with its port, and public names, of a proxy, with any port."""
 
     names: frozenset[str]
     port: int
     any_address: bool  # bound to every interface, whose addresses are not all known
+    public: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, host: str, port: int) -> "HostRule":
+    def of(cls, host: str, port: int, public: Collection[str] = ()) -> "HostRule":
         names = {*_LOOPBACK_NAMES, _bracketed(host)}
         any_address = host in ("0.0.0.0", "::")
         if any_address:
             names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
-        return cls(frozenset(names), port, any_address)
+        return cls(frozenset(names), port, any_address, frozenset(map(str.lower, public)))
 
     def allows(self, header: str) -> bool:
         name, colon, port = header.lower().rpartition(":")
         if not colon or "]" in port:  # no port given
             name, port = header.lower(), "80"
+        if name in self.public:
+            return True
         if port != str(self.port):
             return False
         return name in self.names or (self.any_address and _is_address(name))
+
+    def __str__(self) -> str:
+        return ", ".join([*sorted(self.public), *sorted(f"{name}:{self.port}" for name in self.names)])
 
 
 def _bracketed(host: str) -> str:
@@ -112,7 +121,7 @@ class Guard:
         if scope["type"] != "http":  # no WebSockets
             await send({"type": "websocket.close", "code": 1008})
             return
-        limit = self._limits.upload_bytes if scope["path"] == "/v1/tables" else self._limits.body_bytes
+        limit = self._limits.upload_bytes if scope["path"] in _UPLOADS else self._limits.body_bytes
         refusal = self._refusal(scope, Headers(scope=scope), limit)
         app = self._app if refusal is None else refusal
         await app(scope, _bounded(receive, limit), _with_headers(send, scope["path"]))
@@ -120,8 +129,7 @@ class Guard:
     def _refusal(self, scope: Scope, headers: Headers, limit: int) -> JSONResponse | None:
         host = headers.get("host", "")
         if not self._hosts.allows(host):
-            names = ", ".join(sorted(f"{name}:{self._hosts.port}" for name in self._hosts.names))
-            return _error(403, f"the host is {host!r}; this server accepts {names}")
+            return _error(403, f"the host is {host!r}; this server accepts {self._hosts}; see --allow-host")
         origin = headers.get("origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             return _error(403, f"the request comes from a page of {origin!r}; only this server's own page may send it")

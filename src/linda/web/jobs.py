@@ -94,6 +94,7 @@ class Workspace:
         self._server = server
         self._root = Path(tempfile.mkdtemp(prefix="linda-serve-"))
         self._tables: dict[str, TableFile] = {}  # least recently used first
+        self._uploads = 0  # in progress
         self._jobs: dict[str, TableJob] = {}
         self._job_threads = ThreadPoolExecutor(_JOB_THREADS, thread_name_prefix="linda-job")
         self._request_threads = ThreadPoolExecutor(_REQUEST_THREADS, thread_name_prefix="linda-augment")
@@ -114,6 +115,15 @@ class Workspace:
         name = _display_name(name)
         file_format = table_format(name)
         self._make_room()
+        self._uploads += 1
+        try:
+            id_, table = await self._store_table(name, file_format, body)
+        finally:
+            self._uploads -= 1
+        self._tables[id_] = table
+        return id_, table
+
+    async def _store_table(self, name: str, file_format: str, body: AsyncIterator[bytes]) -> tuple[str, TableFile]:
         id_ = secrets.token_urlsafe(12)
         folder = self._root / id_
         folder.mkdir()
@@ -126,12 +136,11 @@ class Workspace:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        self._tables[id_] = table
         return id_, table
 
     def _make_room(self) -> None:
-        """Remove the least recently used table with its jobs, unless one of them is running."""
-        if len(self._tables) < self._limits.tables:
+        """Remove the least recently used table with its jobs, unless one of them is running or none is complete."""
+        if len(self._tables) + self._uploads < self._limits.tables:
             return
         busy = {id(job.table) for job in self._jobs.values() if not job.is_finished}
         oldest = next((id_ for id_, table in self._tables.items() if id(table) not in busy), None)

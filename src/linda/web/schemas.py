@@ -3,12 +3,13 @@
 Values that the package checks itself are not checked here, so that errors are worded the same everywhere.
 """
 
+import json
 import shlex
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_unicode, shortened
 from linda.web.limits import Limits
 
 
@@ -167,7 +168,29 @@ class Augment(AugmentSettings):
             )
         for name in (self.text, self.pair):
             check_lengths(self.data.get(name or "", []), f"a text of column {name!r}", limits)
+        self._check_other_columns()
         return self.data
+
+    def _check_other_columns(self) -> None:
+        """Check that what is only copied to the new rows can be sent back."""
+        for name, values in self.data.items():
+            checked_unicode(name, f"the column name {name!r}")
+            if name in (self.text, self.pair, self.label):  # checked by the package
+                continue
+            for row, value in enumerate(values):
+                check_sendable(value, f"row {row}: {name!r}")
+
+
+def check_sendable(value: Any, name: str) -> None:
+    """Check that a value can be sent as JSON. `name` is its name in messages."""
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:
+        raise LindaError(f"{name} contains a lone surrogate; give valid Unicode") from None
+    except ValueError:
+        raise LindaError(
+            f"{name} is {shortened(value)}, which JSON cannot hold; give null or a finite number"
+        ) from None
 
 
 class RunTable(AugmentSettings):

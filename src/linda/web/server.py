@@ -4,7 +4,7 @@ import hashlib
 import mimetypes
 import socket
 import webbrowser
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -94,6 +94,7 @@ def serve(
     host: str,
     port: int,
     *,
+    allow_hosts: Collection[str] = (),
     open_page: bool,
     token: str | None,
     model: str | None,
@@ -107,6 +108,7 @@ def serve(
     Args:
         host: address to listen on.
         port: port to listen on; 0 for any free port.
+        allow_hosts: other names under which clients know the server, such as that of a proxy.
         open_page: whether to open the page in the user's browser.
         token: the token that clients of the API must send, if any.
         model: as in `Interpolator.from_pretrained`.
@@ -122,7 +124,7 @@ def serve(
     with listening(host, port) as listener:
         port = listener.getsockname()[1]
         interpolator = ScoredInterpolator.load(model, engine)
-        hosts = HostRule.of(host, port)
+        hosts = HostRule.of(host, port, allow_hosts)
         app = make_app(interpolator, hosts, token=token, model=model, engine=engine, trigrams=trigrams, bench=bench)
         shown = "127.0.0.1" if hosts.any_address else host
         address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"

@@ -141,7 +141,7 @@ def read_table_file(path: Path, name: str, file_format: str, most_rows: int, sho
             if len(first) < shown:
                 columns = {column: column_values(batch, column) for column in schema.names}
                 first += [
-                    {column: values[row] for column, values in columns.items()}
+                    {column: _shown(values[row]) for column, values in columns.items()}
                     for row in range(min(shown - len(first), len(batch)))
                 ]
             count += len(batch)
@@ -259,9 +259,19 @@ def _rows_of(
             labels = column_values(batch, label)
             for row in here:
                 place = row - first
-                found[row] = {"row": row, "texts": [column[place] for column in texts], "label": labels[place]}
+                found[row] = {"row": row, "texts": [column[place] for column in texts], "label": _shown(labels[place])}
         first += len(batch)
     return found
+
+
+def _shown(value: Any) -> Any:
+    """A value as the page shows it: what JSON cannot hold, such as bytes, as Python writes it."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+        text.encode()
+    except (TypeError, ValueError):  # a lone surrogate, or keys that are no texts
+        return repr(value)
+    return json.loads(text)
 
 
 @contextmanager

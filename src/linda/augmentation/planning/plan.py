@@ -45,12 +45,23 @@ class PlanRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Four columns of equal length (N,). Rows are numbered from 0, in the order of the data."""
+    """A table of the new rows to write: four columns of equal length (N,).
 
-    row: np.ndarray  # int64
-    partner: np.ndarray  # int64
-    alpha: np.ndarray  # float64
-    seed: np.ndarray  # int64, below 2³²
+    Attributes:
+        row: First parent of each new row, int64; rows are numbered from 0, in the order of the data.
+        partner: Second parent, int64.
+        alpha: Share of the first parent, float64.
+        seed: Seed of the text, int64, below 2³².
+
+    Example:
+        >>> plan = Plan.read("plan.csv")
+        >>> linda.augment(frame, plan=plan)
+    """
+
+    row: np.ndarray
+    partner: np.ndarray
+    alpha: np.ndarray
+    seed: np.ndarray
 
     @property
     def columns(self) -> tuple[np.ndarray, ...]:

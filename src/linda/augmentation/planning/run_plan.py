@@ -48,7 +48,7 @@ def plan_notes(
     if single and can_draw and needs_pairs:
         where = "" if len(label_rows) == 1 else " in their block"
         yield (
-            f"{single:,} rows are the only ones with their label{where} and get no new row; "
+            f"{single:,} rows have a label that no other row{where} has, so they get no new rows; "
             "--partners any includes them"
         )
 

@@ -16,7 +16,7 @@ from linda.files.tables import find_format, read_table
 from linda.files.textio import LINE_FILES, open_text
 
 
-def unlabelled_texts(given: str | Path | Sequence[str], text: str, label: str) -> list[str]:
+def read_unlabelled(given: str | Path | Sequence[str], text: str, label: str) -> list[str]:
     """The unlabelled texts.
 
     Args:
@@ -28,7 +28,7 @@ def unlabelled_texts(given: str | Path | Sequence[str], text: str, label: str) -
         The texts; rows without text are left out.
 
     Example:
-        unlabelled_texts("reviews.txt", "text", "label")
+        read_unlabelled("reviews.txt", "text", "label")
     """
     if not isinstance(given, str | Path):
         texts, name = list(given), "unlabelled"

@@ -24,7 +24,7 @@ def _sentence(results: Results, task: str) -> str:
         return f"{start}: nothing to compare; run {results.baseline} and at least one other method."
     unknown = [method for method, gain in gains.items() if gain.margin is None]
     if len(unknown) == len(gains):
-        return f"{start}: one seed cannot tell a gain from chance; use --seeds 5."
+        return f"{start}: one seed is too few to distinguish a gain from chance; use --seeds 5."
     better = {method: results.improvement(gain) for method, gain in gains.items()}
     helpful = sorted((m for m, gain in gains.items() if gain.is_clear and better[m] > 0), key=lambda m: -better[m])
     harmful = sorted((m for m, gain in gains.items() if gain.is_clear and better[m] < 0), key=lambda m: better[m])
@@ -43,7 +43,8 @@ def _sentence(results: Results, task: str) -> str:
         listed = "the others" if is_rest else ", ".join(shown)
         parts.append(f"{listed} {'is' if not is_rest and len(noise) == 1 else 'are'} within noise")
     if unknown:
-        parts.append(f"one seed of {', '.join(names[m] for m in unknown)} cannot tell a gain from chance")
+        listed = ", ".join(names[m] for m in unknown)
+        parts.append(f"one seed of {listed} is too few to distinguish a gain from chance")
     return f"{start}: {'; '.join(parts)}."
 
 

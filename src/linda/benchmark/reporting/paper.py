@@ -166,7 +166,7 @@ def find_experiment(name: str, profile: str) -> Experiment:
 
 
 def differences(cells: Iterable[dict[str, Any]]) -> list[str]:
-    """Where cells were computed otherwise than the paper's scores, as far as their settings tell."""
+    """Where cells were computed otherwise than the paper's scores, according to their recorded settings."""
     cells = list(cells)
     found: dict[str, set[str]] = {}
     for cell in cells:

@@ -11,7 +11,7 @@ from linda.benchmark.recipes import VANILLA
 from linda.benchmark.reporting.advice import advise
 from linda.benchmark.reporting.csv_files import write_cells, write_results
 from linda.benchmark.reporting.paper import differences
-from linda.benchmark.reporting.results import Results, check_shown, collect
+from linda.benchmark.reporting.results import Results, check_shown, collect, main_metric
 from linda.benchmark.reporting.tables import (
     column_name,
     domain_tables,
@@ -25,20 +25,22 @@ from linda.errors import LindaError
 from linda.files.textio import atomic_writer
 
 
-def write_report(output: Path, metric: str = "accuracy", baseline: str = VANILLA) -> str:
+def write_report(output: Path, metric: str | None = None, baseline: str = VANILLA) -> str:
     """Write all files that are computed from the cells of a folder.
 
     Args:
         output: The folder.
-        metric: The metric for ranking and advice. All other metrics are shown too.
+        metric: The metric for ranking and advice; None: accuracy, or average precision if rows have several labels. All
+            other metrics are shown too.
         baseline: The method that others are compared with.
 
     Returns:
         The text of `report.md`.
     """
-    results = collect(read_cells(output / CELLS), metric, baseline)
-    if not results.cells:
+    cells = list(read_cells(output / CELLS))
+    if not cells:
         raise LindaError(f"there are no results in {output}; name tasks (--tasks, --paper) or files (--train, --test)")
+    results = collect(cells, metric or main_metric(cells), baseline)
     check_shown(results)
     by_metric = {name: results.of(name) for name in results.metrics}
     commands = output / COMMANDS

@@ -174,7 +174,11 @@ def collect(cells: Iterable[dict[str, Any]], metric: str = "accuracy", baseline:
 
 
 def check_will_be_shown(
-    grid: Sequence[Cell], earlier: Iterable[dict[str, Any]], settings: BenchmarkSettings, metric: str, baseline: str
+    grid: Sequence[Cell],
+    earlier: Iterable[dict[str, Any]],
+    settings: BenchmarkSettings,
+    metric: str | None,
+    baseline: str,
 ) -> None:
     """Raise a LindaError, before hours of work, if no cell will have the metric, or be of the baseline.
 
@@ -182,14 +186,14 @@ def check_will_be_shown(
         grid: The cells of this run.
         earlier: The cells that the folder has already.
         settings: Those of the grid.
-        metric: The metric of the report.
+        metric: The metric of the report; None: the one that all cells have.
         baseline: Its baseline.
     """
     earlier = list(earlier)
     methods = {cell.recipe.name for cell in grid} | {cell["method"] for cell in earlier}
     if baseline != VANILLA and baseline not in methods:
         raise LindaError(f"there are no cells of {baseline!r} (--baseline); there are {', '.join(sorted(methods))}")
-    if any(metric in scores for cell in earlier for scores in cell["scores"].values()):
+    if metric is None or any(metric in scores for cell in earlier for scores in cell["scores"].values()):
         return
     if metric.endswith(TUNED) and not settings.n_folds:
         raise LindaError(
@@ -201,6 +205,12 @@ def check_will_be_shown(
     if is_of_class and name not in rare:
         there = f"the rare classes are {', '.join(rare)}" if rare else "no class is rare: choose one with --imbalance"
         raise LindaError(f"{name!r} is no rare class (--metric {metric}); {there}")
+
+
+def main_metric(cells: Iterable[dict[str, Any]]) -> str:
+    """The metric that is shown if none is asked for: accuracy, which rows with several labels do not have."""
+    has_accuracy = any("accuracy" in scores for cell in map(upgraded, cells) for scores in cell["scores"].values())
+    return "accuracy" if has_accuracy else "average_precision"
 
 
 def check_shown(results: Results) -> None:
