@@ -179,3 +179,10 @@ def test_google_cloud_storage_is_not_waited_for_without_end() -> None:
         assert path == "bucket/x.csv"
         _, (options,) = found.fs.__reduce__()
         assert options["retry_time_limit"].total_seconds() == seconds
+
+
+@pytest.mark.parametrize("command", ["augment in.csv --gpus-per-worker=nan", "middles make a --table t --restyled=nan"])
+def test_nan_is_in_no_range(command: str) -> None:
+    told = CliRunner().invoke(main, [*command.split(), "--output=out"])
+    assert told.exit_code == 2
+    assert "nan is not a finite number" in told.stderr

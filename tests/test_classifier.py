@@ -201,3 +201,8 @@ def test_a_folder_of_the_default_encoders_name_is_the_folder(
     loaded = TextClassifier.load("all-MiniLM-L6-v2")
     assert loaded.encoder == "all-MiniLM-L6-v2"
     assert loaded._fitted().encoder.width == SentenceEncoder.from_pretrained(encoder).width
+
+
+def test_watched_rows_are_of_their_type(encoder: Path) -> None:
+    with pytest.raises(LindaError, match="watched is True; it must be a WatchedRows"):
+        TextClassifier(encoder).fit(["a", "b"], [0, 1], watched=True)  # type: ignore[arg-type]

@@ -313,3 +313,8 @@ def test_a_share_may_follow_a_file(given, source):
 def test_a_share_must_be_above_zero():
     with pytest.raises(LindaError, match="must be a positive number"):
         Source.parse("a.txt=0")
+
+
+def test_shares_are_numbers():
+    with pytest.raises(LindaError, match="restyled is nan; it must be a number from 0 to 1"):
+        MiddlesPlan((Source("a.txt", 1.0),), restyled=float("nan"))

@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,7 @@ class TextClassifier:
             >>> TextClassifier().fit(["a fine film", "a dull film"], labels, classes=["pos", "neg"])
         """
         checked_integer(seed, "seed", 0, MOST_SEED)
+        checked_kind(watched, "watched", (WatchedRows, NoneType), "a WatchedRows")
         rows = TrainingRows.of(texts, labels, pairs, weights, classes, self.multi_label)
         texts, pairs, targets, self.classes_, row_weights = rows
         loss_weights = torch.from_numpy(row_weights).float()

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from linda.cli.grouped_help import GroupedCommand
-from linda.cli.options import FILE, PATH, SEED
+from linda.cli.options import FILE, PATH, SEED, SHARE
 
 TABLE_GROUPS = {"Output": ("output",)}
 TABLE_EXAMPLES = """\b
@@ -77,7 +77,7 @@ def table(corpus: tuple[str, ...], output: Path) -> None:
 @click.option("--pairs", default=50_000, type=click.IntRange(1, 10**9), help="Number of pairs of texts.")
 @click.option("--ratios", default=2, type=click.IntRange(1, 9), help="Middles per pair.")
 @click.option("--candidates", default=12, type=click.IntRange(1, 200), help="Candidates per middle.")
-@click.option("--restyled", default=0.35, type=click.FloatRange(0, 1), help=RESTYLED_HELP)
+@click.option("--restyled", default=0.35, type=SHARE, help=RESTYLED_HELP)
 @click.option("--seed", default=0, type=SEED, help="Seed of all random choices.")
 @click.option("--every", default=1, type=click.IntRange(1, 10**6), help="Make only every n-th shard.")
 @click.option("--offset", default=0, type=click.IntRange(0, 10**6), help="Number of the first shard to make.")

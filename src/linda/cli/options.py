@@ -1,5 +1,6 @@
 """Options that several commands have."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,19 @@ class _Seed(click.ParamType):
 
 SEED = _Seed()
 
+
+class _NumberRange(click.FloatRange):
+    """A range without NaN and infinity, which a `FloatRange` takes for numbers in it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
+
+
+SHARE = _NumberRange(0, 1)
+
 device_option = click.option("--device", default="auto", help="Device: cpu, cuda or cuda:1.")
 
 sentences_option = click.option(
@@ -81,7 +95,7 @@ ray_address_option = click.option(
     "--ray-address", help="Ray cluster: host:port, or auto.  [default: RAY_ADDRESS, or a new one here]"
 )
 gpus_per_worker_option = click.option(
-    "--gpus-per-worker", default=0.0, type=click.FloatRange(0), help="GPUs of each worker on Ray."
+    "--gpus-per-worker", default=0.0, type=_NumberRange(0), help="GPUs of each worker on Ray."
 )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from tqdm import tqdm
 
 from linda.crossovers import Crossover, CutText
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_number
 from linda.files.folders import check_output_folder
 from linda.files.jsonfile import read_json_object
 from linda.files.textio import atomic_writer, open_text, writing
@@ -70,6 +70,10 @@ class MiddlesPlan:
     restyled: float = 0.35
     joined: float = 0.08
     candidates: int = 12
+
+    def __post_init__(self) -> None:
+        for name in ("restyled", "joined"):
+            checked_number(getattr(self, name), name, 0, 1)
 
 
 @dataclass(frozen=True)
