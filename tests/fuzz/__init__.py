@@ -3,6 +3,7 @@
 world     the good files and models that every case begins from
 mistakes  what can be wrong with a value, a path, a file, a folder
 api       wrong values for the Python API
+lines     command lines that work, and what their options take
 cases     a command line with one mistake in it, and the expected result
 running   one case in a separate process, and the checks afterwards
 
