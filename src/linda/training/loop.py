@@ -324,8 +324,7 @@ def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
 
 
 def _apply(settings: TrainingSettings, model: LindaModel) -> None:
-    for name, value in settings.of_the_model().items():
-        setattr(model.config, name, value)
+    model.config = replace(model.config, **settings.of_the_model())  # checked as a whole
     if settings.mixing == "attention" or model.attention_mixing is not None:
         model.mix_by_attention()  # a base with attention mixing keeps it
     if settings.dropout is not None:
