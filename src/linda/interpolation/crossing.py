@@ -39,7 +39,7 @@ _PER_TOKEN = 8.0  # weight of the mean log-likelihood against the penalties for 
 # a seam often reads well at first ("the capital of" → "the two brothers were").
 _CROSSOVERS, _BEHIND = 48, 3
 _FINALISTS, _FAR_BEHIND = 8, 8
-_BRANCHES = 10  # the tokens behind the seams of a row are about as many as those of 10 texts
+_BRANCHES = 20  # the tokens behind the seams of a row are about as many as those of 20 texts
 
 
 class CrossedTexts:
