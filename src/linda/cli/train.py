@@ -65,6 +65,9 @@ _SETTINGS = {
     "Optimization": {
         "steps": _Setting(int, "Number of updates.", 20_000, 125_000),
         "pairs": _Setting(int, "Pairs per minibatch, of all processes together.", 32, 8),
+        "texts": _Setting(
+            int, "Sentences per minibatch that is read without a source; 0: two for each of --pairs.", 0, 0
+        ),
         "accumulate": _Setting(int, "Minibatches per update.", 1, 1),
         "learning_rate": _Setting(float, "Learning rate after the warm-up.", 3e-4, 1e-5),
         "warmup": _Setting(int, "Updates of linear warm-up.", 100, 0),

@@ -85,6 +85,7 @@ def train(
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
     settings.pairs_per_process(accelerator.num_processes)  # checked first, before anything is loaded
+    settings.texts_per_process(accelerator.num_processes)
     is_main = accelerator.is_main_process
     run = RunFolder(output)
     if is_main:
@@ -235,24 +236,30 @@ def _minibatches(
     # Without middles, too: a model that mixes by attention scores crossovers as a language model of its corpus.
     text_share = settings.text_share if corpus is not None and model.attention_mixing is not None else 0.0
     pair_share = 0.0 if corpus is None else settings.pair_share if middles else 1 - text_share
+    sampled = {"rank": rank, "ranks": ranks}
     corpus_share = pair_share + text_share
 
     from_corpus = _spread(corpus_share, first_step)
-    pairs: Iterator[PairBatch] = iter(())
-    if corpus is not None and corpus_share:
-        sampler = pair_sampler(model, corpus, settings, rank=rank, ranks=ranks)
-        pairs = (batch for _, batch in sampler.batches(from_corpus))
-    between: Iterator[MiddleBatch] = iter(())
+    from_pairs = _spread(pair_share / corpus_share, from_corpus) if corpus_share else 0
+    pairs = texts = between = None
+    if corpus is not None and pair_share:
+        pairs = pair_sampler(model, corpus, settings, **sampled).batches(from_pairs)
+    if corpus is not None and text_share:
+        # Plain sentences are pairs that are not mixed; a minibatch may have more of them.
+        alone = replace(settings, pairs=settings.texts_per_process(ranks) // 2 * ranks)
+        texts = pair_sampler(model, corpus, alone, **sampled).batches(from_corpus - from_pairs)
     if middles:
-        between = middle_sampler(model, middles, settings, rank, ranks).batches(first_step - from_corpus)
+        between = middle_sampler(model, middles, settings, **sampled).batches(first_step - from_corpus)
     for step in itertools.count(first_step):
-        if _spread(corpus_share, step + 1) == from_corpus:
+        if between and _spread(corpus_share, step + 1) == from_corpus:
             yield next(between)
             continue
-        share = pair_share / corpus_share
-        is_pair = _spread(share, from_corpus + 1) > _spread(share, from_corpus)
-        yield next(pairs) if is_pair else TextBatch.of(next(pairs))
         from_corpus += 1
+        if pairs and _spread(pair_share / corpus_share, from_corpus) > from_pairs:
+            from_pairs += 1
+            yield next(pairs)[1]
+        elif texts:
+            yield TextBatch.of(next(texts)[1])
 
 
 def _spread(share: float, step: int) -> int:
@@ -327,6 +334,10 @@ def _apply(settings: TrainingSettings, model: LindaModel) -> None:
     model.config = replace(model.config, **settings.of_the_model())  # checked as a whole
     if settings.mixing == "attention" or model.attention_mixing is not None:
         model.mix_by_attention()  # a base with attention mixing keeps it
+    if model.device.type == "cpu":
+        # Sentences are short, and PyTorch's fused attention has a slow backward pass on a CPU: an update takes 0.75 of
+        # the time with plain matrix products (256 sentences of 28 tokens, bfloat16).
+        model.seq2seq.set_attn_implementation("eager")
     if settings.dropout is not None:
         for module in model.modules():
             # Layers have dropout rates as plain numbers (BART family) or Dropout modules (T5).

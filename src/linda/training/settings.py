@@ -14,6 +14,7 @@ _INTEGERS = {
     "hold_out": (0, 10**6),
     "steps": (1, 10**9),
     "pairs": (1, 10**5),
+    "texts": (0, 10**5),
     "accumulate": (1, 10**5),
     "candidates": (1, 1000),
     "warmup": (0, 10**9),
@@ -58,6 +59,7 @@ class TrainingSettings:
         pair_share: With middles: share of minibatches of corpus pairs, with the paper's objective.
         ends: Share of pairs of middles with a copy of one text as an extra target.
         text_share: Attention mixing: share of minibatches of sentences that are read without a source text.
+        texts: Sentences in a minibatch that is read without a source text; 0: two for each of `pairs`.
         candidates: With middles: crossovers per ratio to learn to choose from; 1 disables the choice.
         mixing: "states" or "attention", see `LindaConfig`.
         mask_probability: Probability of masking a word.
@@ -98,6 +100,7 @@ class TrainingSettings:
     pair_share: float = 0.2
     ends: float = 0.4
     text_share: float = 0.3
+    texts: int = 0
     candidates: int = 5
     # The next eight are part of the model's configuration.
     mixing: str = LindaConfig.mixing
@@ -150,12 +153,20 @@ class TrainingSettings:
 
     def pairs_per_process(self, processes: int) -> int:
         """A minibatch has the same size however many processes share it."""
-        if self.pairs % processes:
+        return self._per_process("pairs", processes)
+
+    def texts_per_process(self, processes: int) -> int:
+        """Sentences per minibatch that is read without a source: an even number, because they are drawn as pairs."""
+        return self._per_process("texts", processes, unit=2) or 2 * self.pairs_per_process(processes)
+
+    def _per_process(self, name: str, processes: int, unit: int = 1) -> int:
+        size, step = getattr(self, name), unit * processes
+        if size % step:
             raise LindaError(
-                f"pairs is {self.pairs}, which {processes} processes cannot share equally; use a number of processes "
-                f"that divides it, or a multiple of {processes} pairs (--pairs)"
+                f"{name} is {size}, which {processes} processes cannot share equally; use a number of processes "
+                f"that divides it, or a multiple of {step} {name} (--{name})"
             )
-        return self.pairs // processes
+        return size // processes
 
     def of_the_model(self) -> dict[str, Any]:
         """Return the settings that are part of the model's configuration."""
