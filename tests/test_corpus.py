@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from linda.errors import LindaError
-from linda.model import IGNORED
+from linda.model.loss import IGNORED
 from linda.training.corpus import Corpus, mask_words, read_sentences, restyle
 from linda.training.pair_batches import PairBatch, PairSampler
 

@@ -20,7 +20,9 @@ from transformers import (
 from linda.config import LindaConfig
 from linda.engines.decoding import generate
 from linda.errors import LindaError
-from linda.model import IGNORED, LengthConverter, LindaModel, mixed_lengths
+from linda.model import LindaModel
+from linda.model.length_converter import LengthConverter, mixed_lengths
+from linda.model.loss import IGNORED
 from linda.model.sampled_softmax import PieceSample
 
 TEXTS_A = ["the old cat sat on the red river", "who was in the city"]

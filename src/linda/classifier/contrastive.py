@@ -22,7 +22,6 @@ from linda.classifier.probe import logistic_regression
 from linda.classifier.seeding import random_stream, seeded_dropout
 from linda.classifier.vector_classifier import VectorClassifier
 from linda.classifier.vectors import SentenceVectors
-from linda.classifier.weighted_estimator import WeightedEstimator
 from linda.errors import LindaError
 from linda.model.pretrained import find_device
 
@@ -60,7 +59,7 @@ class ContrastiveClassifier(VectorClassifier):
         smote: bool = False,
         device: str = "auto",
     ) -> None:
-        super().__init__(WeightedEstimator(logistic_regression(), smote=smote))
+        super().__init__(logistic_regression(), smote=smote)
         self.encoder = find_encoder(encoder)
         self.learning_rate = learning_rate or known_learning_rate(encoder) or _LEARNING_RATE
         self.updates = updates

@@ -10,7 +10,6 @@ import numpy as np
 
 from linda.classifier.vector_classifier import VectorClassifier
 from linda.classifier.vectors import VectorCache, shared_vectors
-from linda.classifier.weighted_estimator import head_for
 
 _MOST_ITERATIONS = 2_000
 
@@ -52,9 +51,7 @@ class LinearProbe(VectorClassifier):
         multi_label: bool = False,
         vector_cache: VectorCache | None = None,
     ) -> None:
-        super().__init__(
-            head_for(logistic_regression(PROBE_PENALTY), smote=smote, multi_label=multi_label), multi_label=multi_label
-        )
+        super().__init__(logistic_regression(PROBE_PENALTY), smote=smote, multi_label=multi_label)
         self._vectors = shared_vectors(encoder, max_length, vector_cache)
 
     def _vectors_of(self, texts: Sequence[str], pairs: Sequence[str] | None) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from linda.classifier.inputs import TrainingRows
 from linda.classifier.probe import logistic_regression
 from linda.classifier.vector_classifier import VectorClassifier
-from linda.classifier.weighted_estimator import head_for, with_random_state
+from linda.classifier.weighted_estimator import with_random_state
 from linda.errors import LindaError
 from linda.evaluation.metrics import PRESENT
 
@@ -47,7 +47,7 @@ class TextPipeline(VectorClassifier):
 
     def __init__(self, pipeline: Any, *, smote: bool = False, multi_label: bool = False) -> None:
         last = pipeline[-1] if has_steps(pipeline) else pipeline
-        super().__init__(head_for(last, smote=smote, multi_label=multi_label), multi_label=multi_label)
+        super().__init__(last, smote=smote, multi_label=multi_label)
         self._pipeline = pipeline
         self._features: Any = None
         if smote and not has_steps(pipeline):

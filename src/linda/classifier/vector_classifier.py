@@ -10,20 +10,25 @@ import numpy as np
 
 from linda.classifier.inputs import TrainingRows, by_position
 from linda.classifier.weighted_estimator import OneVsRest, WeightedEstimator
+from linda.errors import LindaError
 
 
 class VectorClassifier(ABC):
     """Trains a classifier on the vectors of texts, which a subclass computes.
 
     Args:
-        head: Is trained on the vectors.
-        multi_label: Rows have several labels.
+        estimator: A scikit-learn classifier, which is cloned and trained on the vectors.
+        smote: Fill rare classes with SMOTE's synthetic vectors.
+        multi_label: Rows have several labels: a copy of the estimator for each class.
     """
 
     updates: int | None = 0  # not trained with minibatches
 
-    def __init__(self, head: WeightedEstimator | OneVsRest, *, multi_label: bool = False) -> None:
-        self._head, self._multi_label = head, multi_label
+    def __init__(self, estimator: Any, *, smote: bool, multi_label: bool = False) -> None:
+        if smote and multi_label:
+            raise LindaError("smote fills up classes, which needs one label per row; leave it out")
+        self._head = OneVsRest(estimator) if multi_label else WeightedEstimator(estimator, smote=smote)
+        self._multi_label = multi_label
         self.classes_: list[Any] = []
 
     def fit(

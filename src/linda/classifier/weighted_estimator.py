@@ -73,13 +73,6 @@ class OneVsRest:
         return np.stack([one.predict_proba(vectors)[:, 1] for one in self._of_class], axis=1)
 
 
-def head_for(estimator: Any, *, smote: bool, multi_label: bool) -> WeightedEstimator | OneVsRest:
-    """The last step of a student: one label per row, or several."""
-    if smote and multi_label:
-        raise LindaError("smote fills up classes, which needs one label per row; leave it out")
-    return OneVsRest(estimator) if multi_label else WeightedEstimator(estimator, smote=smote)
-
-
 def expand_soft_labels(targets: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Expand distributions (N, C) to hard rows: the row number, class and weight of every positive entry."""
     rows, codes = np.nonzero(targets)

@@ -88,13 +88,8 @@ class ChainSearch:
     def _begun_with(self, y: int, begun: Sequence[_Beginnings], wanted: _Wanted, is_last: bool) -> _Beginnings:
         """Return the best beginnings that are followed by text y, or all of them if this is the last text."""
         found = [self._followed(x, y, wanted, is_last) for x in begun if x.text != y]
-        together = _Beginnings(
-            y,
-            np.concatenate([each.starts for each in found]),
-            np.concatenate([each.runs for each in found]),
-            np.concatenate([each.words for each in found]),
-            np.concatenate([each.counts for each in found]),
-        )
+        columns = zip(*((each.starts, each.runs, each.words, each.counts) for each in found), strict=True)
+        together = _Beginnings(y, *map(np.concatenate, columns))
         if is_last:
             return together
         off = np.abs(together.words / wanted.words - wanted.weights[together.runs[:, :, 0]]).max(axis=1)

@@ -26,7 +26,7 @@ from linda.measures import (
     shares_of,
 )
 from linda.measures.pairs import Pair
-from linda.model import mixed_lengths
+from linda.model.length_converter import mixed_lengths
 
 if TYPE_CHECKING:
     from linda.interpolation import Interpolator

@@ -26,10 +26,10 @@ from linda.interpolation.encoded_texts import EncodedTexts
 from linda.interpolation.job_writer import JobWriter
 from linda.interpolation.jobs import JobMaker
 from linda.interpolation.rows import Row, rows_to_mix
-from linda.model import LengthConverter
 from linda.model.attention_mixing import AttentionMixing
 from linda.model.batching import MOST_TOKENS, batches
 from linda.model.checkpoint import load_attention_mixing, load_config, load_converter, model_folder
+from linda.model.length_converter import LengthConverter
 from linda.model.pretrained import find_device
 from linda.model.tokens import Tokens
 

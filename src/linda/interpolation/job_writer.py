@@ -18,9 +18,8 @@ from linda.interpolation.crossing import CrossedTexts, cross, sequences_of
 from linda.interpolation.encoded_texts import EncodedTexts
 from linda.interpolation.jobs import Ids, Job, chunks
 from linda.interpolation.memory import give_back
-from linda.model import mixed_lengths
 from linda.model.batching import batches, padded
-from linda.model.length_converter import Mixture
+from linda.model.length_converter import Mixture, mixed_lengths
 
 if TYPE_CHECKING:
     from linda.interpolation.interpolator import Interpolator

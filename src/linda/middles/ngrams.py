@@ -88,7 +88,6 @@ class TrigramModel:
         sentences: Iterable[str],
         *,
         min_word_count: int = 3,
-        min_bigram_count: int = 1,
         min_trigram_count: int = 2,
         progress: bool = False,
     ) -> TrigramModel:
@@ -97,8 +96,7 @@ class TrigramModel:
         Args:
             sentences: plain texts, one sentence each.
             min_word_count: rarer words are counted as a single unknown word.
-            min_bigram_count: rarer bigrams are dropped, to save memory.
-            min_trigram_count: rarer trigrams are dropped.
+            min_trigram_count: rarer trigrams are dropped, to save memory.
             progress: show a progress bar.
         """
         first_seen: dict[str, int] = {}
@@ -127,7 +125,7 @@ class TrigramModel:
         run = _with_markers(numbers[words], lengths_all)
         unigrams = np.bincount(run, minlength=len(vocabulary))
         pairs = (run[:-1] << _BITS) | run[1:]
-        bigrams = _count(pairs, min_bigram_count)
+        bigrams = _count(pairs, 1)
         trigrams = _count((pairs[:-1] << _BITS) | run[2:], min_trigram_count)
         return cls(vocabulary, unigrams, bigrams, trigrams)
 

@@ -13,29 +13,18 @@ pretrained       loading `transformers` models; the kind of a model folder; devi
 batching         batches of similar length, and padding
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from linda.model.length_converter import LengthConverter as LengthConverter
-    from linda.model.length_converter import mixed_lengths as mixed_lengths
     from linda.model.linda_model import LindaModel as LindaModel
-    from linda.model.loss import IGNORED as IGNORED
-    from linda.model.loss import LindaOutput as LindaOutput
 
-# Imported on first use, so that tokens and checkpoints can be read without importing torch.
-_MODULES = {
-    "IGNORED": "linda.model.loss",
-    "LengthConverter": "linda.model.length_converter",
-    "LindaModel": "linda.model.linda_model",
-    "LindaOutput": "linda.model.loss",
-    "mixed_lengths": "linda.model.length_converter",
-}
-
-__all__ = [*_MODULES]
+__all__ = ["LindaModel"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(import_module(_MODULES[name]), name)
+    """Import the model on first use, so that tokens and checkpoints can be read without importing torch."""
+    if name == "LindaModel":
+        from linda.model.linda_model import LindaModel
+
+        return LindaModel
     raise AttributeError(f"module 'linda.model' has no attribute {name!r}")
