@@ -5,11 +5,13 @@ Commands with printed output, and `python` blocks, are run by tests/test_docs.py
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from linda.cli import main as linda
+from linda.interpolation import Interpolator
 from shown_inputs import INPUTS, write_input
 from test_docs import shown_commands
 
@@ -53,6 +55,17 @@ def words_to_run(command: str) -> list[str]:
     for shown, here in REPLACED.items():
         command = command.replace(shown, here)
     return shlex.split(" ".join([command, *(added for words, added in ADDED.items() if words in command)]))
+
+
+@pytest.fixture(autouse=True)
+def embedded_once(embedded: Interpolator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands use the embedded model that is loaded already."""
+    load = Interpolator.from_pretrained
+
+    def loaded(model: str | None = None, **settings: Any) -> Interpolator:
+        return load(model, **settings) if model else embedded
+
+    monkeypatch.setattr(Interpolator, "from_pretrained", loaded)
 
 
 @pytest.mark.parametrize("page", dict.fromkeys(page for page, _ in COMMANDS))
