@@ -14,7 +14,7 @@ from linda.model.checkpoint import EMBEDDED
 from tiny_encoder import save_tiny_bert
 from tiny_models import language_model_of_sentences, save_tiny_bart, save_tiny_base
 
-PEOPLE = ("the baker", "the captain", "a doctor", "our teacher", "the king", "a painter")
+PEOPLE = ("the baker", "the captain", "a doctor", "our teacher", "the king")
 PLACES = ("the river", "Paris", "the harbour", "New York")
 SENTENCES = [f"In 19{i}0, {person} came to {place}." for i, person in enumerate(PEOPLE) for place in PLACES]
 CLASSES = {"person": "Who saw {} at {}?", "place": "Where did {} leave {}?", "rare": "When will {} see {}?"}
