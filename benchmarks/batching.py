@@ -17,7 +17,8 @@ import torch
 
 from linda.model import LindaModel
 from linda.training import TrainingSettings, pair_sampler, start_model
-from linda.training.corpus import Corpus, MaskedSentence, PairBatch, PairSampler, collate, read_sentences
+from linda.training.corpus import Corpus, read_sentences
+from linda.training.pair_batches import MaskedSentence, PairBatch, PairSampler, collate
 
 
 def random_batches(sampler: PairSampler, corpus: str, seed: int) -> Iterator[PairBatch]:

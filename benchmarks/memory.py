@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from linda.augmentation.labels import MODES
+from linda.augmentation.labelling import MODES
 
 MOST_GROWTH = 1.3
 

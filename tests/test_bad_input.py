@@ -134,7 +134,7 @@ def test_wrong_types_of_settings_are_told_before_anything_is_read(settings: dict
 
 
 def test_a_constant_ratio_may_be_a_number() -> None:
-    assert Augmenter(ratio=0.5) == Augmenter(ratio="0.5")  # type: ignore[arg-type]
+    assert Augmenter(ratio=0.5).settings == Augmenter(ratio="0.5").settings  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

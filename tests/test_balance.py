@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from linda.augmentation import Augmenter, augment
-from linda.augmentation.planning.balance import BalancedPlanner, parse_balance, rows_to_make
-from linda.augmentation.planning.plan import PARTNERS, Plan, PlanRow
+from linda.augmentation.balance import BalancedPlanner, parse_balance, rows_to_make
+from linda.augmentation.plan import PARTNERS, Plan, PlanRow
 from linda.cli import main
 from linda.errors import LindaError
 from linda.file_runs.file_pipeline import augment_file

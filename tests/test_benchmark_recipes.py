@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linda.augmentation import Augmenter
-from linda.augmentation.planning import neighbours
+from linda.augmentation import neighbours
+from linda.augmentation.settings import AugmentationSettings
 from linda.benchmark import new_rows
 from linda.benchmark.models import Models, load_method
 from linda.benchmark.new_rows import NewRows, RowSources, make_new_rows
@@ -61,7 +61,7 @@ def test_methods_by_name_and_setting() -> None:
 def test_linda_is_what_linda_augment_does() -> None:
     policy = parse_recipe("linda").policy
     for name in ("partners", "ratio", "raw_ratio", "labels", "temperature", "per_row", "weight"):
-        assert getattr(policy, name) == getattr(Augmenter(), name)
+        assert getattr(policy, name) == getattr(AugmentationSettings(), name)
 
 
 @pytest.mark.parametrize(

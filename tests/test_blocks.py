@@ -18,7 +18,8 @@ from click.testing import CliRunner
 
 from linda.augmentation import Augmenter
 from linda.augmentation.pipeline import RunSummary
-from linda.augmentation.planning.plan import Plan, PlanRow
+from linda.augmentation.plan import Plan, PlanRow
+from linda.augmentation.settings import AugmentationSettings
 from linda.cli import main
 from linda.engines import linear
 from linda.errors import LindaError
@@ -71,7 +72,7 @@ def test_a_table_knows_its_counts() -> None:
 
 
 def test_a_block_has_a_seed_of_its_own_and_its_share_of_the_total() -> None:
-    settings = Augmenter(method="eda", seed=7, total=25)
+    settings = AugmentationSettings(method="eda", seed=7, total=25)
     own = [blocks.block_settings(settings, block, TABLE) for block in TABLE.blocks]
     assert own[0].seed == 7
     assert len({each.seed for each in own}) == 3

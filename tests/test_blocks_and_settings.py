@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from linda.augmentation import Augmenter
+from linda.augmentation.settings import AugmentationSettings
 from linda.errors import LindaError
 from linda.file_runs import blocks
 from linda.file_runs.blocks import BlockedTable
@@ -69,7 +70,9 @@ def test_ranges_of_a_balanced_run_give_the_same_file(uneven: Path, tmp_path: Pat
 
 def test_shares_of_a_class_add_up() -> None:
     table = BlockedTable.of(["no", "yes"], [(20, 0, [17, 3]), (20, 2, [18, 0]), (10, 0, [5, 5])])
-    shares = [blocks.rows_for_block(Augmenter(**SETTINGS, balance=True), block, table) for block in table.blocks]
+    shares = [
+        blocks.rows_for_block(AugmentationSettings(**SETTINGS, balance=True), block, table) for block in table.blocks
+    ]
     assert sum(shares).tolist() == [0, 32]
     assert [share[1] for share in shares] == [12, 0, 20]
 

@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from linda import methods
-from linda.augmentation import Augmenter, gates, labels
-from linda.augmentation.planning import plan
+from linda.augmentation import Augmenter, gates, labelling, plan
+from linda.augmentation.settings import AugmentationSettings
 from linda.cli import augment as cli
 from linda.cli import main
 from linda.file_runs import blocks
@@ -42,7 +42,7 @@ def call(*arguments: str) -> Result:
 
 def test_the_choices_of_the_help_are_those_of_the_library() -> None:
     assert cli.PARTNERS == plan.PARTNERS
-    assert cli.LABELS == labels.MODES
+    assert cli.LABELS == labelling.MODES
     assert list(cli.GATES) == gates.Gates.names()
     assert cli.FORMATS == tables.FORMATS
     assert cli.BLOCK_ROWS == blocks.BLOCK_ROWS
@@ -51,7 +51,7 @@ def test_the_choices_of_the_help_are_those_of_the_library() -> None:
 
 
 def test_every_default_is_the_librarys() -> None:
-    library = Augmenter()
+    library = AugmentationSettings()
     defaults = cli.command.make_context("augment", ["in.csv"]).params
     shared = [name for name in defaults if hasattr(library, name) and name != "plan"]
     assert len(shared) > 15

@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import click
 import pytest
@@ -69,7 +68,7 @@ def test_the_help_ends_with_two_examples(name: str) -> None:
 def test_the_defaults_of_train_are_those_of_the_presets() -> None:
     from linda.training import PRESETS
 
-    presets = {name: asdict(settings) for name, settings in PRESETS.items()}
+    presets = {name: settings.by_name() for name, settings in PRESETS.items()}
     shown = {name: setting for group in train_command._SETTINGS.values() for name, setting in group.items()}
     assert set(shown) == set(presets["small"]) - {"corpus", "middles"}
     for name, setting in shown.items():

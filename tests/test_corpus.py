@@ -11,7 +11,8 @@ import torch
 
 from linda.errors import LindaError
 from linda.model import IGNORED
-from linda.training.corpus import Corpus, PairBatch, PairSampler, mask_words, read_sentences, restyle
+from linda.training.corpus import Corpus, mask_words, read_sentences, restyle
+from linda.training.pair_batches import PairBatch, PairSampler
 
 MASK, PAD = 900, 901
 

@@ -10,13 +10,13 @@ import pytest
 
 from linda.model import LindaModel
 from linda.training import TrainingSettings
-from test_training import _changed, _losses, _options, _wait_for, small_settings, train, write_corpus
+from test_training import _losses, _options, _wait_for, small_settings, train, write_corpus
 
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory, tiny_base_folder: Path) -> TrainingSettings:
     corpus = write_corpus(tmp_path_factory.mktemp("corpus"))
-    return _changed(small_settings(corpus, tiny_base_folder), steps=12)
+    return small_settings(corpus, tiny_base_folder).changed(steps=12)
 
 
 @pytest.fixture(scope="module")

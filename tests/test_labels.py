@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linda.augmentation.labels import LabelReader, Labels, hard, interpolated, predicted, rounded, sharpened, soft_label
+from linda.augmentation.labelling import interpolated, predicted, sharpened
+from linda.augmentation.labels import LabelReader, Labels, rounded, soft_label
 from linda.errors import LindaError
 
 Y = np.array([[0.7, 0.2, 0.1], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
@@ -45,7 +46,7 @@ def test_a_temperature_that_is_not_above_zero_is_refused(temperature: float) -> 
 
 
 def test_hard_labels_take_the_largest_and_the_first_of_equals() -> None:
-    assert hard(Y).tolist() == [[1, 0, 0], [1, 0, 0], [0, 0, 1]]
+    assert read([]).hard(Y).tolist() == [[1, 0, 0], [1, 0, 0], [0, 0, 1]]
 
 
 def test_written_labels_have_no_float_dust() -> None:

@@ -7,6 +7,7 @@ import math
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,14 +16,16 @@ from click.testing import CliRunner
 from safetensors.torch import load_file
 
 from linda.cli import main
+from linda.config import LindaConfig
 from linda.errors import LindaError
 from linda.interpolation import Interpolator
 from linda.model import LindaModel
 from linda.training import TrainingSettings, resumed_settings, train
 from linda.training import loop as loop_module
-from linda.training.corpus import Corpus, PairBatch, TextBatch
-from linda.training.loop import _Data, _minibatches, _split_middles, _tokenizer, middle_sampler
+from linda.training.corpus import Corpus
+from linda.training.data import TrainingData, middle_sampler, minibatches, split_middles, tokenizer
 from linda.training.middle_batches import MiddleBatch, MiddlePair, MiddleSampler, read_middles, shard_files
+from linda.training.pair_batches import PairBatch, TextBatch
 from linda.training.validation import validate_middles
 from tiny_models import save_tiny_bart, save_tiny_t5
 
@@ -61,7 +64,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sampler(folder: Path, tiny_model: LindaModel) -> MiddleSampler:
-    settings = TrainingSettings(middles=(str(folder),), mixing="attention", pairs=4, seed=5)
+    settings = TrainingSettings(middles=(str(folder),), config=LindaConfig(mixing="attention"), pairs=4, seed=5)
     return middle_sampler(tiny_model, shard_files(settings.middles), settings)
 
 
@@ -219,20 +222,20 @@ class TestFiles:
             shard_files([str(tmp_path), str(tmp_path / "missing")])
 
     def test_the_last_of_several_files_is_held_out(self, folder: Path) -> None:
-        settings = TrainingSettings(middles=(str(folder),), mixing="attention")
-        files, held_out = _split_middles(settings)
+        settings = TrainingSettings(middles=(str(folder),), config=LindaConfig(mixing="attention"))
+        files, held_out = split_middles(settings)
         assert [path.name for path in files] == ["middles-00000.jsonl.gz", "middles-00001.jsonl.gz"]
         assert held_out == read_middles(folder / "middles-00002.jsonl.gz")
         for path in files:
             path.unlink()
-        assert _split_middles(settings) == ([folder / "middles-00002.jsonl.gz"], [])
+        assert split_middles(settings) == ([folder / "middles-00002.jsonl.gz"], [])
 
 
 def test_validation_is_the_log_likelihood_of_all_middles(tiny_base_folder: Path, folder: Path, monkeypatch) -> None:
     model = LindaModel.from_seq2seq(tiny_base_folder)
     model.mix_by_attention()
     pairs: list[MiddlePair] = read_middles(folder / "middles-00000.jsonl.gz")
-    tokenize = _tokenizer(model, TrainingSettings(middles=(str(folder),), mixing="attention"))
+    tokenize = tokenizer(model, TrainingSettings(middles=(str(folder),), config=LindaConfig(mixing="attention")))
     model.train()
     figure = validate_middles(model, pairs, tokenize)
     assert model.training
@@ -259,14 +262,13 @@ def corpus(tmp_path: Path) -> str:
 def settings(folder: Path, tiny_base_folder: Path) -> TrainingSettings:
     return TrainingSettings(
         middles=(str(folder),),
-        mixing="attention",
+        config=LindaConfig(mixing="attention", max_length=64),
         base=str(tiny_base_folder),
         steps=7,
         pairs=4,
         learning_rate=3e-3,
         dropout=0.1,
         hold_out=4,
-        max_length=64,
         validate_every=4,
         checkpoint_every=2,
     )
@@ -279,8 +281,7 @@ def by_attention(tiny_base_folder: Path) -> LindaModel:
     return model
 
 
-class _OneProcess:
-    process_index, num_processes = 0, 1
+ONE_PROCESS = SimpleNamespace(process_index=0, num_processes=1)
 
 
 @pytest.mark.parametrize(
@@ -289,11 +290,11 @@ class _OneProcess:
 def test_minibatches_of_all_kinds_are_spread_evenly(
     settings: TrainingSettings, corpus: str, by_attention: LindaModel, pair_share: float, text_share: float
 ) -> None:
-    settings = dataclasses.replace(settings, pair_share=pair_share, text_share=text_share, corpus=(corpus,))
-    data = _Data(Corpus.parse([corpus]), [], shard_files(settings.middles), [])
+    settings = settings.changed(pair_share=pair_share, text_share=text_share, corpus=(corpus,))
+    data = TrainingData(Corpus.parse([corpus]), [], shard_files(settings.middles), [])
 
     def kinds(first_step: int, count: int) -> list[type]:
-        stream = _minibatches(by_attention, data, settings, first_step, _OneProcess())
+        stream = minibatches(by_attention, data, settings, first_step, ONE_PROCESS)
         return [type(next(stream)) for _ in range(count)]
 
     whole = kinds(0, 60)
@@ -306,10 +307,10 @@ def test_minibatches_of_all_kinds_are_spread_evenly(
 def test_without_middles_a_model_by_attention_still_reads_plain_texts(
     settings: TrainingSettings, corpus: str, by_attention: LindaModel, tiny_model: LindaModel
 ) -> None:
-    settings = dataclasses.replace(settings, middles=(), text_share=0.25, corpus=(corpus,))
-    data = _Data(Corpus.parse([corpus]), [], [], [])
+    settings = settings.changed(middles=(), text_share=0.25, corpus=(corpus,))
+    data = TrainingData(Corpus.parse([corpus]), [], [], [])
     for model, texts in ((by_attention, 5), (tiny_model, 0)):
-        stream = _minibatches(model, data, settings, 0, _OneProcess())
+        stream = minibatches(model, data, settings, 0, ONE_PROCESS)
         kinds = [type(next(stream)) for _ in range(20)]
         assert (kinds.count(TextBatch), kinds.count(PairBatch)) == (texts, 20 - texts)
 
@@ -317,20 +318,42 @@ def test_without_middles_a_model_by_attention_still_reads_plain_texts(
 def test_texts_are_the_sentences_of_the_corpus(
     settings: TrainingSettings, corpus: str, by_attention: LindaModel
 ) -> None:
-    settings = dataclasses.replace(settings, pair_share=0.0, text_share=1.0, mask_probability=1.0, corpus=(corpus,))
-    data = _Data(Corpus.parse([corpus]), [], shard_files(settings.middles), [])
-    stream = _minibatches(by_attention, data, settings, 0, _OneProcess())
+    settings = settings.changed(pair_share=0.0, text_share=1.0, mask_probability=1.0, corpus=(corpus,))
+    data = TrainingData(Corpus.parse([corpus]), [], shard_files(settings.middles), [])
+    stream = minibatches(by_attention, data, settings, 0, ONE_PROCESS)
     read = [text for _ in range(6) for text in by_attention.detokenize(next(stream).texts.clamp_min(0).tolist())]
     assert len(read) == 6 * 2 * settings.pairs
     assert {*read} <= {*Path(corpus).read_text().splitlines()}
 
 
+@pytest.mark.parametrize(("texts", "processes"), [(0, 1), (12, 1), (12, 3)])
+def test_a_minibatch_of_texts_has_the_size_asked_for(
+    settings: TrainingSettings, corpus: str, by_attention: LindaModel, texts: int, processes: int
+) -> None:
+    """Other minibatches keep theirs; all processes share the sentences."""
+    settings = settings.changed(middles=(), text_share=0.5, corpus=(corpus,), texts=texts, pairs=3)
+    data = TrainingData(Corpus.parse([corpus]), [], [], [])
+    rank = SimpleNamespace(process_index=processes - 1, num_processes=processes)
+    sizes: dict[type, set[int]] = {TextBatch: set(), PairBatch: set()}
+    stream = minibatches(by_attention, data, settings, 0, rank)
+    for _ in range(6):
+        batch = next(stream)
+        sizes[type(batch)].add(len(next(iter(vars(batch).values()))))
+    assert sizes == {TextBatch: {(texts or 6) // processes}, PairBatch: {3 // processes}}
+
+
+def test_texts_that_cannot_be_shared_are_refused(settings: TrainingSettings) -> None:
+    settings = settings.changed(texts=9)
+    with pytest.raises(LindaError, match=r"texts is 9, which 1 processes .* multiple of 2 texts \(--texts\)"):
+        settings.texts_per_process(1)
+
+
 def test_pairs_and_middles_go_on_where_they_were(
     settings: TrainingSettings, corpus: str, by_attention: LindaModel
 ) -> None:
-    settings = dataclasses.replace(settings, pair_share=0.4, corpus=(corpus,))
-    data = _Data(Corpus.parse([corpus]), [], shard_files(settings.middles), [])
-    whole, later = (_minibatches(by_attention, data, settings, step, _OneProcess()) for step in (0, 9))
+    settings = settings.changed(pair_share=0.4, corpus=(corpus,))
+    data = TrainingData(Corpus.parse([corpus]), [], shard_files(settings.middles), [])
+    whole, later = (minibatches(by_attention, data, settings, step, ONE_PROCESS) for step in (0, 9))
     for _ in range(9):
         next(whole)
     for _ in range(12):
@@ -346,7 +369,7 @@ def test_an_interrupted_run_goes_on_as_if_never_stopped(
     """Identical to the last bit. Some weights are used by one kind of minibatch only, and have no moments before."""
     if beside != "middles alone":
         share = 0.5 if beside == "with a corpus" else 0.2
-        settings = dataclasses.replace(settings, corpus=(corpus,), pair_share=share)
+        settings = settings.changed(corpus=(corpus,), pair_share=share)
     train(settings, tmp_path / "whole")
     update = loop_module._update
 
@@ -381,7 +404,7 @@ def test_an_interrupted_run_goes_on_as_if_never_stopped(
 
 def test_middles_are_learnt(settings: TrainingSettings, tmp_path: Path) -> None:
     output = tmp_path / "model"
-    train(dataclasses.replace(settings, steps=60, dropout=0.0, validate_every=30), output)
+    train(settings.changed(steps=60, dropout=0.0, validate_every=30), output)
     lines = (tmp_path / "model.training" / "log.jsonl").read_text().splitlines()
     losses = [entry["loss_per_token"] for entry in map(json.loads, lines) if "loss" in entry]
     assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
@@ -394,7 +417,7 @@ def test_middles_are_learnt(settings: TrainingSettings, tmp_path: Path) -> None:
 @pytest.mark.parametrize("save_base", [save_tiny_bart, save_tiny_t5])
 def test_bases_of_other_families_are_trained_and_mix(save_base, settings: TrainingSettings, tmp_path: Path) -> None:
     base = save_base(tmp_path / "base")
-    train(dataclasses.replace(settings, base=str(base), steps=3), tmp_path / "model")
+    train(settings.changed(base=str(base), steps=3), tmp_path / "model")
     linda = Interpolator.from_pretrained(tmp_path / "model", device="cpu")
     assert linda.config.mixing == "attention"
     a, b = "the cat sat in the old city", "who saw a red dog on the river"
@@ -430,11 +453,9 @@ class TestCommandLine:
     def test_more_training_on_sentences_keeps_what_a_model_can_do(
         self, settings: TrainingSettings, corpus: str, tmp_path: Path
     ) -> None:
-        train(dataclasses.replace(settings, steps=2), tmp_path / "first")
+        train(settings.changed(steps=2), tmp_path / "first")
         train(
-            dataclasses.replace(
-                settings, steps=1, middles=(), mixing="states", corpus=(corpus,), base=str(tmp_path / "first")
-            ),
+            settings.changed(steps=1, middles=(), mixing="states", corpus=(corpus,), base=str(tmp_path / "first")),
             tmp_path / "second",
         )
         first, second = (LindaModel.from_pretrained(tmp_path / name) for name in ("first", "second"))
@@ -477,7 +498,7 @@ def test_a_damaged_file_stops_the_run_with_its_name(settings: TrainingSettings, 
 
 
 def test_the_state_of_the_optimizer_is_that_of_the_weights_used(settings: TrainingSettings, tmp_path: Path) -> None:
-    train(dataclasses.replace(settings, steps=2), tmp_path / "model")
+    train(settings.changed(steps=2), tmp_path / "model")
     moments = load_file(tmp_path / "model.training" / "step-0000002" / "optimizer.safetensors")
     assert "exp_avg.attention_mixing.control" in moments
     assert not any(name.endswith("converter.log_sigma") for name in moments)

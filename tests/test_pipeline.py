@@ -10,9 +10,9 @@ import pytest
 
 from linda.augmentation.examples import Examples, ListTable, read_examples
 from linda.augmentation.gates import Gates, Seen
-from linda.augmentation.labels import LabelRule
+from linda.augmentation.labelling import LabelRule
 from linda.augmentation.pipeline import Chunk, augment_rows
-from linda.augmentation.planning.plan import Plan, PlanRow, make_plan
+from linda.augmentation.plan import Plan, PlanRow, make_plan
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import Tally
 from linda.augmentation.tables import NewRow

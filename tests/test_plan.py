@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from linda.augmentation.planning.plan import PARTNERS, Plan, PlanRow, Ratio, make_plan
+from linda.augmentation.plan import PARTNERS, Plan, PlanRow, Ratio, make_plan
 from linda.errors import LindaError
 
 CODES = np.array([0, 0, 0, 1, 1, 2, -1])  # row 5 is the only row of its class, row 6 is skipped

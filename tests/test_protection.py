@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from linda.augmentation import Augmenter, augment
 from linda.augmentation.gates import Gates
+from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.texts import PROTECTED, TextRequest, Writer
 from linda.cli import main
 from linda.errors import LindaError
@@ -31,7 +32,7 @@ def test_words_phrases_and_patterns_are_found() -> None:
 
 
 def test_a_set_of_words_is_stored_in_order() -> None:
-    assert Augmenter(method="eda", protect={"Paris", "New York"}).protect == ["New York", "Paris"]
+    assert AugmentationSettings(method="eda", protect={"Paris", "New York"}).protect == ["New York", "Paris"]
 
 
 @pytest.mark.parametrize("name", ["words.txt", "words"])

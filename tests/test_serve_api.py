@@ -289,7 +289,7 @@ def test_settings_and_defaults_are_those_of_the_augmenter(server: Serving) -> No
 
     info = server.client.get("/v1/info").json()
     settings = {setting["name"]: setting["default"] for setting in info["augment_settings"]}
-    plain = linda.Augmenter()
+    plain = linda.Augmenter().settings
     assert {name: value for name, value in settings.items() if name != "gates"} == {
         name: getattr(plain, name) for name in settings if name != "gates"
     }

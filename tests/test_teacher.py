@@ -10,7 +10,7 @@ import torch
 
 from linda.augmentation import augment
 from linda.augmentation.examples import ListTable, read_examples
-from linda.augmentation.teacher import fit_teacher, load_teacher
+from linda.augmentation.labelling import fit_teacher, load_teacher
 from linda.errors import LindaError
 from splice import RandomSplice
 from tiny_encoder import WORDS, save_tiny_bert

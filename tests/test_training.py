@@ -15,12 +15,14 @@ import torch
 from click.testing import CliRunner
 
 from linda.cli import main
+from linda.config import LindaConfig
 from linda.errors import LindaError
 from linda.model import LindaModel
 from linda.model.checkpoint import EMBEDDED
 from linda.training import PRESETS, TrainingSettings, learning_rate, loop, resumed_settings
 from linda.training.corpus import Corpus
-from linda.training.loop import _seed_of, pair_sampler, start_model
+from linda.training.data import pair_sampler
+from linda.training.loop import _seed_of, start_model
 
 train = partial(loop.train, calibration=False)  # tested separately, because it takes as long as the rest
 
@@ -59,7 +61,7 @@ def small_settings(corpus: str, base: Path) -> TrainingSettings:
         warmup=2,
         decay=0.5,
         dropout=0.1,
-        middle_noise=0.1,
+        config=LindaConfig(middle_noise=0.1),
         validate_every=4,
         checkpoint_every=3,
     )
@@ -72,10 +74,6 @@ def _log(output: Path) -> list[dict[str, Any]]:
 
 def _losses(output: Path) -> dict[int, float]:
     return {entry["step"]: entry["loss"] for entry in _log(output) if "loss" in entry}
-
-
-def _changed(settings: TrainingSettings, **changes: Any) -> TrainingSettings:
-    return TrainingSettings(**{**vars(settings), **changes})
 
 
 class TestLearningRate:
@@ -96,7 +94,7 @@ class TestLearningRate:
 )
 def test_what_the_model_would_refuse_is_refused_before_the_first_step(wrong: dict[str, Any]) -> None:
     with pytest.raises(LindaError, match=next(iter(wrong))):
-        TrainingSettings(**wrong)
+        TrainingSettings().changed(**wrong)
 
 
 def test_the_settings_of_an_earlier_run_are_read(tmp_path: Path) -> None:
@@ -106,8 +104,8 @@ def test_the_settings_of_an_earlier_run_are_read(tmp_path: Path) -> None:
     stored = {"corpus": ["wiki.txt"], "base": "my-base", "steps": 5, "noise": 0.002, "mirrored": True, "max_length": 64}
     (folder / "settings.json").write_text(json.dumps(stored))
     read = resumed_settings(tmp_path / "model", None)
-    assert read == TrainingSettings(**stored | {"corpus": ("wiki.txt",)})
-    assert read.of_the_model()["noise"] == 0.002
+    config = LindaConfig(noise=0.002, mirrored=True, max_length=64)
+    assert read == TrainingSettings(corpus=("wiki.txt",), base="my-base", steps=5, config=config)
 
 
 def test_the_paper_preset_is_the_papers() -> None:
@@ -116,8 +114,9 @@ def test_the_paper_preset_is_the_papers() -> None:
     assert paper.base == "facebook/bart-large"
     assert paper.steps * paper.pairs == 1_000_000
     assert (paper.pairs, paper.learning_rate, paper.weight_decay, paper.warmup, paper.decay) == (8, 1e-5, 0, 0, 0)
-    assert (paper.mask_probability, paper.norm_penalty, paper.noise, paper.middle_noise) == (0.1, 0.001, 0.001, 0)
-    assert (paper.restyled, paper.middle, paper.mirrored, paper.softmax_sample) == (0, 1, False, 0)
+    config = paper.config
+    assert (config.mask_probability, config.norm_penalty, config.noise, config.middle_noise) == (0.1, 0.001, 0.001, 0)
+    assert (paper.restyled, paper.middle, config.mirrored, config.softmax_sample) == (0, 1, False, 0)
     assert (paper.clip, paper.accumulate, paper.engine) == (0, 1, "torch")  # the paper clips no gradients
     assert PRESETS["small"].clip == 1  # as the embedded model was trained
 
@@ -148,7 +147,7 @@ def test_the_engine_of_the_settings_calibrates(
         return of(model, engine)
 
     monkeypatch.setattr(loop.Interpolator, "of", noted)
-    loop.train(_changed(settings, steps=1), tmp_path / "model")
+    loop.train(settings.changed(steps=1), tmp_path / "model")
     assert used == [PRESETS["paper"].engine] == ["torch"]
     assert PRESETS["small"].engine == "auto"
 
@@ -157,7 +156,7 @@ class TestTrain:
     def test_learns_and_writes_a_model(self, settings: TrainingSettings, tmp_path: Path) -> None:
         output = tmp_path / "model"
         changes = {"decay": 0.0, "dropout": 0.0, "middle_noise": 0.0, "mirrored": True, "softmax_sample": 40}
-        train(_changed(settings, steps=60, **changes), output)
+        train(settings.changed(steps=60, **changes), output)
         losses = [entry["loss_per_token"] for entry in _log(output) if "loss" in entry]
         assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
         model = LindaModel.from_pretrained(output)
@@ -176,11 +175,11 @@ class TestTrain:
     def test_accumulating_four_small_minibatches_counts_them_all(
         self, settings: TrainingSettings, tmp_path: Path
     ) -> None:
-        train(_changed(settings, accumulate=3, steps=2), tmp_path / "model")
+        train(settings.changed(accumulate=3, steps=2), tmp_path / "model")
         assert len(_losses(tmp_path / "model")) == 2
 
     def test_dropout_is_as_asked(self, settings: TrainingSettings, tmp_path: Path) -> None:
-        model = train(_changed(settings, dropout=0.0, steps=1), tmp_path / "model")
+        model = train(settings.changed(dropout=0.0, steps=1), tmp_path / "model")
         assert model.seq2seq.model.encoder.layers[0].dropout == 0.0
 
     def test_a_loss_that_is_no_number_stops_the_run(
@@ -188,7 +187,7 @@ class TestTrain:
     ) -> None:
         monkeypatch.setattr(loop, "learning_rate", lambda step, settings: 1e30)
         with pytest.raises(LindaError, match="learning-rate"):
-            train(_changed(settings, clip=0.0, steps=20, decay=0.0), tmp_path / "model")
+            train(settings.changed(clip=0.0, steps=20, decay=0.0), tmp_path / "model")
 
 
 class TestResume:
@@ -222,7 +221,7 @@ class TestResume:
         assert max(_losses(tmp_path / "model")) == 10
 
     def test_an_earlier_run_is_not_overwritten(self, settings: TrainingSettings, tmp_path: Path) -> None:
-        train(_changed(settings, steps=1), tmp_path / "model")
+        train(settings.changed(steps=1), tmp_path / "model")
         with pytest.raises(LindaError, match="--resume"):
             train(settings, tmp_path / "model")
 
@@ -235,8 +234,8 @@ class TestResume:
     def test_a_run_that_could_not_begin_leaves_nothing(self, settings: TrainingSettings, tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()
         with pytest.raises(LindaError, match="cannot be loaded as a base"):
-            train(_changed(settings, base=str(tmp_path / "empty")), tmp_path / "model")
-        train(_changed(settings, steps=1), tmp_path / "model")
+            train(settings.changed(base=str(tmp_path / "empty")), tmp_path / "model")
+        train(settings.changed(steps=1), tmp_path / "model")
 
     def test_a_run_without_a_checkpoint_says_the_one_way_out(self, settings: TrainingSettings, tmp_path: Path) -> None:
         begun = tmp_path / "model.training"
@@ -251,7 +250,7 @@ class TestResume:
 def test_the_function_calibrates_as_the_command_does(
     settings: TrainingSettings, corpus: str, tiny_base_folder: Path, tmp_path: Path
 ) -> None:
-    trained = loop.train(_changed(settings, steps=2), tmp_path / "by-function")
+    trained = loop.train(settings.changed(steps=2), tmp_path / "by-function")
     stored = json.loads((tmp_path / "by-function.training" / "settings.json").read_text())
     given = {name: value for name, value in stored.items() if name not in ("corpus", "middles", "validation", "base")}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
@@ -265,7 +264,7 @@ def test_the_function_calibrates_as_the_command_does(
 
 def test_the_global_random_state_is_left_alone(settings: TrainingSettings, tmp_path: Path) -> None:
     before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
-    train(_changed(settings, steps=1), tmp_path / "model")
+    train(settings.changed(steps=1), tmp_path / "model")
     assert before == (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
 
 
@@ -298,12 +297,13 @@ def test_a_file_in_place_of_the_folder_of_a_run(settings: TrainingSettings, tmp_
         {"clip": -1.0}, {"clip": float("inf")}, {"dropout": 1.0}, {"weight_decay": float("nan")}, {"steps": 1.5},
         {"steps": "10"}, {"learning_rate": float("inf")}, {"window": True}, {"middle": 0.0}, {"base": 5},
         {"corpus": "a.txt"}, {"engine": "steam"}, {"mirrored": "yes"}, {"softmax_sample": -1}, {"validation": 5},
+        {"config": {"noise": 0.1}},
     ],
     ids=str,
 )  # fmt: skip
 def test_settings_that_make_no_sense_are_named_before_the_first_step(wrong: dict[str, Any]) -> None:
     with pytest.raises(LindaError, match=next(iter(wrong))):
-        TrainingSettings(**{"corpus": ("a.txt",), **wrong})
+        TrainingSettings(corpus=("a.txt",)).changed(**wrong)
 
 
 def test_nothing_but_a_model_is_replaced(settings: TrainingSettings, tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_every_step_part_and_rank_has_a_seed_of_its_own() -> None:
 
 def test_one_held_out_sentence_makes_no_pair(settings: TrainingSettings, tmp_path: Path) -> None:
     with pytest.raises(LindaError, match="--hold-out 1 takes one sentence"):
-        train(_changed(settings, hold_out=1), tmp_path / "model")
+        train(settings.changed(hold_out=1), tmp_path / "model")
 
 
 class TestCommandLine:
@@ -330,7 +330,7 @@ class TestCommandLine:
         result = CliRunner().invoke(main, arguments)
         assert result.exit_code == 0, result.output
         assert LindaModel.from_pretrained(output).config.calibration[0] == (0.0, 0.0)
-        assert LindaModel.from_pretrained(output).config.mask_probability == PRESETS["small"].mask_probability
+        assert LindaModel.from_pretrained(output).config.mask_probability == PRESETS["small"].config.mask_probability
         assert resumed_settings(output, None).steps == 2
 
     @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ class TestCommandLine:
 
 def test_ctrl_c_saves_and_says_how_to_go_on(settings: TrainingSettings, tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    run = _start(_changed(settings, steps=100_000), folder, tmp_path)
+    run = _start(settings.changed(steps=100_000), folder, tmp_path)
     _wait_for(folder.with_name("model.training") / "step-0000003", run)
     run.send_signal(signal.SIGINT)
     _, errors = run.communicate(timeout=60)
@@ -377,7 +377,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(settings: TrainingSettings, tmp_path
 
 
 def _options(settings: TrainingSettings, output: Path) -> list[str]:
-    given = {name: value for name, value in vars(settings).items() if value is not None and value != ()}
+    given = {name: value for name, value in settings.by_name().items() if value not in (None, ())}
     given.pop("corpus", None)
     options = [part for name, value in given.items() for part in ("--" + name.replace("_", "-"), str(value))]
     return [*settings.corpus, "--output", str(output), "--no-calibration", *options]

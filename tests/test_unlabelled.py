@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from linda.augmentation import Augmenter, augment
-from linda.augmentation.planning.plan import Plan, PlanRow
+from linda.augmentation.plan import Plan, PlanRow
 from linda.cli import main
 from linda.errors import LindaError
 from splice import Shout, Splice, sentences

@@ -42,7 +42,7 @@ class LindaConfig:
         64
     """
 
-    base: dict[str, Any]
+    base: dict[str, Any] = field(default_factory=dict)
     mixing: str = "states"
     mask_token: str = "<mask>"
     mask_probability: float = 0.1

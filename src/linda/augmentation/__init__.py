@@ -2,18 +2,19 @@
 
     bigger = linda.augment(frame, text="text", label="label", per_row=2)
 
-settings       what a run makes and how
-examples       the rows of a table, checked; the columns that are added to them
-planning/      which rows are mixed, and at which ratio
-texts          texts for the rows of a plan, written by a method of `linda.methods`
-gates          which new texts are kept
-labels         labels of originals and new rows, as distributions
-multi_labels   the same for rows that have several labels
-teacher        classifiers that label new texts
-tables         originals and new rows as one table: lists, pandas, `datasets`, Arrow
-summary        counts of a run
-pipeline       all steps together, and `Augmenter` for data in memory
-sampler        the same as a sampler of imbalanced-learn
+settings    what a run makes and how
+examples    the rows of a table, checked; the columns that are added to them; unlabelled texts
+labels      labels of the rows, as distributions; several labels per row
+plan        which rows are mixed, at which ratio and with which seed
+balance     how many new rows each class needs, and a plan that spreads them evenly
+neighbours  similar rows as partners
+texts       texts for the rows of a plan, written by a method of `linda.methods`
+gates       which new texts are kept
+labelling   labels of new rows: from those of the parents, or from a teacher
+tables      originals and new rows as one table: lists, pandas, `datasets`, Arrow
+summary     notes for the user, and counts of a run
+pipeline    all steps together, and `Augmenter` for data in memory
+sampler     the same as a sampler of imbalanced-learn
 
 `linda.file_runs` runs these steps on files of any size.
 """

@@ -1,16 +1,18 @@
-"""Labelled rows of a table, checked: the input of all further steps."""
+"""Labelled rows of a table, checked, and unlabelled texts after them: the input of all further steps."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from linda.augmentation.labels import LabelName, LabelReader, Labels, shown
-from linda.augmentation.multi_labels import MultiLabelReader
+from linda.augmentation.labels import LabelName, LabelReader, Labels, MultiLabelReader, shown
 from linda.errors import LindaError, checked_kind, checked_text
+from linda.files.tables import find_format, read_table
+from linda.files.textio import LINE_FILES, open_text
 
 # The texts of one row: one, or the two of a pair task.
 Example = tuple[str, ...]
@@ -184,3 +186,78 @@ def table_notes(skipped: int, counts: Mapping[LabelName, int]) -> Iterator[str]:
 
 def _is_empty(value: Any) -> bool:
     return value is None or value != value or (isinstance(value, str) and not value.strip())
+
+
+# --- unlabelled texts -----------------------------------------------------------------------------------------
+
+
+def read_unlabelled(given: str | Path | Sequence[str], text: str, label: str) -> list[str]:
+    """The unlabelled texts.
+
+    Args:
+        given: The texts; or a file: .txt with one text per line, or a table (CSV, TSV, JSON lines, Parquet).
+        text: Text column of a table.
+        label: Label column. A table with this column is rejected, because its rows are labelled.
+
+    Returns:
+        The texts; rows without text are left out.
+
+    Example:
+        read_unlabelled("reviews.txt", "text", "label")
+    """
+    if not isinstance(given, str | Path):
+        texts, name = list(given), "unlabelled"
+    else:
+        texts, name = _read_file(given, text, label), str(given)
+    texts = [value for value in texts if not _is_empty(value)]
+    if not texts:
+        raise LindaError(f"{name}: there are no unlabelled texts; give at least one")
+    return [checked_text(value, f"{name}: text {number}") for number, value in enumerate(texts)]
+
+
+def _read_file(path: str | Path, text: str, label: str) -> list[Any]:
+    if str(path).endswith(LINE_FILES):
+        with open_text(path) as lines:
+            return [line.strip() for line in lines]
+    schema, batches = read_table(Path(path), find_format(path), [text])
+    if label in schema.names:
+        raise LindaError(
+            f"{path} has the label column {label!r}, so its rows are labelled; "
+            "add them to the input, or remove the column"
+        )
+    if text not in schema.names:
+        raise LindaError(f"{path}: there is no column {text!r}; it has {', '.join(map(repr, schema.names))}")
+    return [value for batch in batches for value in batch.column(schema.names.index(text)).to_pylist()]
+
+
+def with_unlabelled(examples: Examples, texts: list[str]) -> Examples:
+    """The rows, followed by unlabelled ones, which can only be partners: number n is the first of them after n rows."""
+    codes = np.concatenate([examples.labels.codes, np.full(len(texts), -1, dtype=np.int32)])
+    labels = replace(examples.labels, codes=codes)
+    return replace(
+        examples, table=_ExtendedTable(examples.table, examples.text, texts), labels=labels, unlabelled=len(texts)
+    )
+
+
+class _ExtendedTable:
+    """A table, followed by rows that have a text and nothing else."""
+
+    def __init__(self, table: Table, text: str, texts: list[str]) -> None:
+        self.columns = table.columns
+        self._table, self._text, self._texts = table, text, texts
+
+    def __len__(self) -> int:
+        return len(self._table) + len(self._texts)
+
+    def fetch(self, column: str, rows: Sequence[int]) -> list[Any]:
+        first = len(self._table)
+        known = iter(self._table.fetch(column, [row for row in rows if row < first]))
+        return [next(known) if row < first else self._value(column, row - first) for row in rows]
+
+    def scan(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        yield from self._table.scan(columns)
+        for number in range(len(self._texts)):
+            yield tuple(self._value(column, number) for column in columns)
+
+    def _value(self, column: str, number: int) -> Any:
+        return self._texts[number] if column == self._text else None

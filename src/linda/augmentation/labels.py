@@ -1,7 +1,8 @@
-"""Labels as distributions over the sorted classes: read from the data, and computed for new rows.
+"""Labels of a table as arrays (B, C) over its sorted classes: one class, a distribution, or several classes per row.
 
 A label of the data is a string, an integer or a boolean, and keeps its type; or it is soft: a list of probabilities.
-Internally, labels are arrays (B, C).
+With several labels per row, it is a list of class names, or a vector with one value from 0 to 1 per class, which need
+not sum to 1. Two rows have the same label if they have the same set of classes.
 """
 
 import json
@@ -9,19 +10,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from linda.augmentation.planning.plan import Plan
 from linda.errors import LindaError, shortened
-from linda.measures import share_of_first
-
-if TYPE_CHECKING:
-    from linda.augmentation.examples import Example
-
-MODES = ("interpolated", "sharpened", "predicted", "measured", "hard")
+from linda.evaluation.metrics import PRESENT
 
 # Rounding errors (0.30000000000000004) would make files longer and different between machines.
 _PROBABILITY_DECIMALS = 6
@@ -29,130 +23,7 @@ _PROBABILITY_DECIMALS = 6
 LabelName = str | int | bool | float
 
 
-# --- labels of new rows ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class LabelRule:
-    """How new rows are labelled: one of `MODES`."""
-
-    mode: str = "interpolated"
-    temperature: float = 0.5
-    teacher: Any = None
-
-    def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise LindaError(f"unknown labels {self.mode!r}; choose from {', '.join(MODES)}")
-        check_temperature(self.temperature)
-
-    def __call__(
-        self,
-        labels: "Labels",
-        plan: Plan,
-        parents: "Sequence[tuple[Example, Example | None]]",
-        new: "Sequence[Example]",
-    ) -> np.ndarray:
-        """Label new rows.
-
-        Args:
-            labels: Labels of the originals.
-            plan: The plan rows of the new rows.
-            parents: The texts of both parents of each new row; the second is None if the method does not mix.
-            new: The texts of the new rows.
-
-        Returns:
-            Labels (B, C).
-
-        Example:
-            LabelRule("hard")(examples.labels, plan[:1], [(("a cat",), ("a dog",))], [("a cat and dog",)])
-        """
-        if self.mode == "predicted":
-            first, *second = (list(column) for column in zip(*new, strict=True))
-            return predicted(self.teacher, labels.names, first, *second)
-        label = labels.distributions(plan.row)
-        if parents[0][1] is not None:
-            share = plan.alpha
-            if self.mode == "measured":
-                share = np.array([_measured_share(*rows, text) for rows, text in zip(parents, new, strict=True)])
-            label = interpolated(label, labels.distributions(plan.partner), share)
-        if self.mode == "sharpened":
-            return sharpened(label, self.temperature)
-        return labels.hard(label) if self.mode == "hard" else label
-
-
-def _measured_share(first: "Example", second: "Example | None", new: "Example") -> float:
-    """The share of the first parent in the words of a new row; the mean over both texts of a pair."""
-    assert second is not None
-    shares = [share_of_first(*texts) for texts in zip(new, first, second, strict=True)]
-    return sum(shares) / len(shares)
-
-
-def interpolated(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """αyᵃ + (1−α)yᵇ for labels (B, C), (B, C) and shares α (B,)."""
-    return share[:, None] * first + (1 - share[:, None]) * second
-
-
-def sharpened(labels: np.ndarray, temperature: float) -> np.ndarray:
-    """yᵢ^(1/T) / Σⱼyⱼ^(1/T) for labels (B, C): T = 1 changes nothing, T → 0 gives the hard label."""
-    check_temperature(temperature)
-    # Dividing by the maximum first does not change the result, and avoids underflow at low temperatures.
-    with np.errstate(under="ignore"):
-        powers = (labels / labels.max(axis=1, keepdims=True)) ** (1 / temperature)
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
-def check_temperature(temperature: float) -> None:
-    if isinstance(temperature, bool) or not isinstance(temperature, Real) or not 0 < temperature < math.inf:
-        raise LindaError(
-            f"the temperature is {shortened(temperature)}; it must be above 0 (1 keeps labels as they are)"
-        )
-
-
-def hard(labels: np.ndarray) -> np.ndarray:
-    """One-hot at the largest entry, the first of equal ones."""
-    return np.eye(labels.shape[1])[labels.argmax(axis=1)]
-
-
-def rounded(labels: np.ndarray) -> list[list[float]]:
-    """Labels (B, C) as they are stored."""
-    return np.round(labels, _PROBABILITY_DECIMALS).tolist()
-
-
-def predicted(teacher: Any, names: Sequence[LabelName], texts: list[str], *pairs: list[str]) -> np.ndarray:
-    """The teacher's probabilities (B, C), with columns in the order of `names`.
-
-    Args:
-        teacher: An object with `predict_proba`: a `TextClassifier`, a scikit-learn pipeline on texts, … Its columns
-            are those of its `classes_`, or `names` if it has no such attribute.
-        names: Classes of the data.
-        texts: Texts to label.
-        *pairs: The second texts of a pair task, as one more list.
-
-    Returns:
-        Probabilities (B, C).
-
-    Example:
-        predicted(teacher, ("no", "yes"), ["Is this good?"])
-    """
-    scores = np.asarray(teacher.predict_proba(texts, *pairs), dtype=np.float64)
-    known = [plain(name) for name in getattr(teacher, "classes_", names)]
-    if scores.shape != (len(texts), len(known)):
-        raise LindaError(
-            f"the teacher returned an array of shape {scores.shape} for {len(texts)} texts and {len(known)} classes"
-        )
-    column = {name: number for number, name in enumerate(names)}
-    unknown = [name for name in known if name not in column]
-    if unknown:
-        raise LindaError(
-            f"the teacher has the class {unknown[0]!r}, which is not in the data ({shown(names)}); "
-            "train the teacher on the classes of this data"
-        )
-    ordered = np.zeros((len(texts), len(names)))
-    ordered[:, [column[name] for name in known]] = scores
-    return ordered
-
-
-# --- labels of the data ---------------------------------------------------------------------------------------
+# --- one label per row ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -167,7 +38,8 @@ class Labels:
         """Return the labels (B, C) of these rows."""
         if self.soft is None:
             return np.eye(len(self.names))[self.codes[rows]]
-        return np.array([_normalized(soft_label(value)) for value in self.soft(rows.tolist())])
+        values = np.array([soft_label(value) for value in self.soft(rows.tolist())]).reshape(len(rows), len(self.names))
+        return np.asarray(values / values.sum(axis=1, keepdims=True))
 
     def most_likely(self, rows: np.ndarray) -> list[LabelName]:
         return [self.names[code] for code in self.codes[rows]]
@@ -177,8 +49,8 @@ class Labels:
         return self.names[int(np.argmax(label))]
 
     def hard(self, labels: np.ndarray) -> np.ndarray:
-        """Labels (B, C) without intermediate values."""
-        return hard(labels)
+        """Labels (B, C) without intermediate values: one-hot at the largest entry, the first of equal ones."""
+        return np.eye(labels.shape[1])[labels.argmax(axis=1)]
 
     def count_classes(self, labels: np.ndarray) -> Counter[int]:
         """How many of these labels (B, C) have each class."""
@@ -198,7 +70,7 @@ class LabelReader:
     _codes: list[int] = field(default_factory=list)
     _number: dict[LabelName, int] = field(default_factory=dict)
     _kind: str | None = None
-    _width: int | None = None  # of soft labels
+    _width: int | None = None  # of soft labels, or of vectors
 
     def skip(self) -> None:
         self._codes.append(-1)
@@ -267,33 +139,144 @@ class LabelReader:
         return int(np.argmax(probabilities))
 
 
+# --- several labels per row -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MultiLabels(Labels):
+    """The labels of all rows of a table. `codes` number the sets of classes, not the classes."""
+
+    fetch: Callable[[Sequence[int]], list[Any]] = field(kw_only=True)  # the label column of these rows
+    kind: str = field(kw_only=True)  # what the label column lists: names, integers or numbers
+    is_text: bool = field(kw_only=True)  # as JSON, as in CSV
+    rows_of_class: dict[LabelName, int] = field(kw_only=True)
+
+    def distributions(self, rows: np.ndarray) -> np.ndarray:
+        """Return the labels (B, C) of these rows, with values from 0 to 1."""
+        found = [_as_list(value) for value in self.fetch(rows.tolist())]
+        if self.kind == "names":
+            found = [[name in values for name in self.names] for values in found]
+        return np.array(found, dtype=np.float64).reshape(len(rows), len(self.names))
+
+    def most_likely(self, rows: np.ndarray) -> list[Any]:
+        return self.fetch(rows.tolist())
+
+    def counts(self) -> dict[LabelName, int]:
+        return dict(self.rows_of_class)
+
+    def column_value(self, label: Sequence[float]) -> Any:
+        """The label of a new row, written as those of the originals."""
+        value: list[Any]
+        if self.kind == "names":
+            value = [name for name, share in zip(self.names, label, strict=True) if share >= PRESENT]
+        elif self.kind == "integers":
+            value = [int(share >= PRESENT) for share in label]
+        else:
+            (value,) = rounded(np.array([label]))
+        return json.dumps(value, ensure_ascii=False) if self.is_text else value
+
+    def hard(self, labels: np.ndarray) -> np.ndarray:
+        return (labels >= PRESENT).astype(np.float64)
+
+    def count_classes(self, labels: np.ndarray) -> Counter[int]:
+        return Counter(np.nonzero(labels >= PRESENT)[1].tolist())
+
+
+@dataclass
+class MultiLabelReader(LabelReader):
+    """Reads labels one by one. `_kind` is that of `MultiLabels`, None until a row shows it."""
+
+    _is_text: bool = False
+    _sets: dict[frozenset[LabelName], int] = field(default_factory=dict)
+    _count: Counter[LabelName] = field(default_factory=Counter)
+
+    def add(self, value: Any, place: str) -> None:
+        if is_missing(value):
+            raise LindaError(f"{place}: the label is missing; every row needs one ([] if it has no class)")
+        self._is_text = isinstance(value, str)
+        values = _as_list(value)
+        if values is None:
+            raise LindaError(f"{place}: the label is {value!r}; with several labels per row, give a list")
+        present = frozenset(self._present(values, place))
+        self._count.update(present)
+        self._codes.append(self._sets.setdefault(present, len(self._sets)))
+
+    def labels(self, fetch: Callable[[Sequence[int]], list[Any]]) -> MultiLabels:
+        """All labels read. `fetch` returns the label column of rows."""
+        kind = self._kind or "names"
+        known: Sequence[LabelName] = sorted(self._count) if self._width is None else range(self._width)
+        names = tuple(known if self.classes is None else self.classes)
+        keys: Sequence[LabelName] = names if kind == "names" else range(len(names))
+        counts = {name: self._count[key] for name, key in zip(names, keys, strict=True)}
+        codes = np.array(self._codes, dtype=np.int32)
+        return MultiLabels(names, codes, fetch=fetch, kind=kind, is_text=self._is_text, rows_of_class=counts)
+
+    def _present(self, values: list[Any], place: str) -> list[LabelName]:
+        """The classes of a row: names, or numbers of the entries of a vector."""
+        kind = _kind_of(values) if values else self._kind or "names"
+        if kind is None or (self._kind is not None and (kind == "names") != (self._kind == "names")):
+            raise LindaError(f"{place}: the label is {shown(values)}; give class names in all rows, or numbers in all")
+        if values and self._kind in (None, "integers"):
+            self._kind = kind
+        return self._checked_names(values, place) if kind == "names" else self._entries(values, place)
+
+    def _checked_names(self, values: list[Any], place: str) -> list[LabelName]:
+        unknown = [] if self.classes is None else [name for name in values if name not in self.classes]
+        if unknown:
+            raise LindaError(f"{place}: the label {unknown[0]!r} is not one of {shown(self.classes or ())}")
+        return values
+
+    def _entries(self, values: list[Any], place: str) -> list[LabelName]:
+        if self._width is None:
+            self._width = len(values) if self.classes is None else len(self.classes)
+        if len(values) != self._width:
+            raise LindaError(f"{place}: {len(values)} values, expected {self._width}, one per class")
+        if not all(0 <= value <= 1 for value in values):
+            raise LindaError(f"{place}: {shown(values)} is not a vector of labels; values must be from 0 to 1")
+        return [number for number, value in enumerate(values) if value >= PRESENT]
+
+
+# --- values ----------------------------------------------------------------------------------------------------
+
+
 def soft_label(value: Any) -> list[float] | None:
     """The probabilities in a value: a list of numbers, or one as JSON (as in CSV). None for other values."""
-    if isinstance(value, str) and value.startswith("[") and value.endswith("]"):
+    if isinstance(value, str) and not (value.startswith("[") and value.endswith("]")):
+        return None
+    values = _as_list(value)
+    if not values or not all(isinstance(p, int | float | np.number) and not isinstance(p, bool) for p in values):
+        return None
+    try:
+        return [float(p) for p in values]
+    except OverflowError:
+        return None
+
+
+def _as_list(value: Any) -> Any:
+    """The entries as plain Python values; None for what is no list."""
+    if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return None
-    if isinstance(value, np.ndarray | tuple):
-        value = list(value)
-    is_list = isinstance(value, list) and len(value) > 0
-    if is_list and all(isinstance(p, int | float | np.number) and not isinstance(p, bool) for p in value):
-        try:
-            return [float(p) for p in value]
-        except OverflowError:
-            return None
-    return None
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return list(value) if isinstance(value, list | tuple) else None
+
+
+def _kind_of(values: list[Any]) -> str | None:
+    """Of values that are all of one kind."""
+    if all(isinstance(value, str) for value in values):
+        return "names"
+    if all(isinstance(value, int) for value in values):
+        return "integers"
+    return "numbers" if all(isinstance(value, int | float) for value in values) else None
 
 
 def shown(names: Sequence[Any]) -> str:
     """Names for a message, at most eight."""
     listed = ", ".join(map(repr, list(names)[:8]))
     return listed if len(names) <= 8 else f"{listed} … ({len(names)} in all)"
-
-
-def _normalized(probabilities: list[float] | None) -> np.ndarray:
-    row = np.array(probabilities, dtype=np.float64)
-    return np.asarray(row / row.sum())
 
 
 def is_missing(value: Any) -> bool:
@@ -307,3 +290,8 @@ def is_missing(value: Any) -> bool:
 def plain(value: Any) -> Any:
     """A Python value instead of a numpy scalar."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def rounded(labels: np.ndarray) -> list[list[float]]:
+    """Labels (B, C) as they are stored."""
+    return np.round(labels, _PROBABILITY_DECIMALS).tolist()

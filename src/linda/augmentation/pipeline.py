@@ -16,21 +16,28 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
-from linda.augmentation.examples import RECORD, WEIGHT, Examples, Table, read_examples
+from linda.augmentation.balance import BalancedPlanner, to_make
+from linda.augmentation.examples import (
+    RECORD,
+    WEIGHT,
+    Examples,
+    Table,
+    read_examples,
+    read_unlabelled,
+    with_unlabelled,
+)
 from linda.augmentation.gates import Seen
-from linda.augmentation.labels import LabelName, LabelRule, rounded
-from linda.augmentation.planning.balance import BalancedPlanner
-from linda.augmentation.planning.plan import NoPartnerError, Plan
-from linda.augmentation.planning.run_plan import draw_plan, notes, planned_rows
-from linda.augmentation.planning.unlabelled import read_unlabelled, with_unlabelled
+from linda.augmentation.labelling import LabelRule, find_teacher
+from linda.augmentation.labels import LabelName, rounded
+from linda.augmentation.plan import NoPartnerError, Plan, make_plan
 from linda.augmentation.settings import AugmentationSettings
-from linda.augmentation.summary import RunSummary, Tally
+from linda.augmentation.summary import RunSummary, Tally, notes
 from linda.augmentation.tables import NewRow, as_table, is_a, joined, joined_lists, known_classes, new_columns
-from linda.augmentation.teacher import fit_teacher, load_teacher
 from linda.augmentation.texts import (
     Draft,
     TextRequest,
@@ -40,7 +47,7 @@ from linda.augmentation.texts import (
     write_here,
     write_in_processes,
 )
-from linda.errors import LindaError
+from linda.errors import LindaError, checked_kind
 
 # How often a balanced plan is extended to replace rows that were left out. Fewer are missing each time.
 _ROUNDS = 10
@@ -55,7 +62,7 @@ def augment(data: Any, text: str = "text", label: str = "label", *, plan: Plan |
         text: Text column.
         label: Label column.
         plan: Which rows to mix, and at which ratio. By default it is drawn.
-        **settings: Any other field of `Augmenter`.
+        **settings: Any other field of `AugmentationSettings`.
 
     Returns:
         The originals and the new rows, of the same type as the data; for parallel lists, a list of rows.
@@ -63,11 +70,18 @@ def augment(data: Any, text: str = "text", label: str = "label", *, plan: Plan |
     Example:
         bigger = linda.augment(frame, text="text", label="label", per_row=2, seed=1)
     """
-    return Augmenter(text, label, **settings).augment(data, plan)
+    return Augmenter(text=text, label=label, **settings).augment(data, plan)
 
 
-class Augmenter(AugmentationSettings):
-    """Settings for repeated use: the model is loaded once. The arguments are those of `AugmentationSettings`.
+class Augmenter:
+    """Settings and the model that they name, for repeated use: the model is loaded once.
+
+    Args:
+        settings: The settings. By default those of `AugmentationSettings`.
+        **changes: Settings by their names, instead of those.
+
+    Attributes:
+        settings: The `AugmentationSettings`.
 
     Example:
         augmenter = Augmenter(per_row=2, seed=7)
@@ -75,68 +89,80 @@ class Augmenter(AugmentationSettings):
         dataset.map(augmenter, batched=True, with_indices=True)
     """
 
+    def __init__(self, settings: AugmentationSettings | None = None, **changes: Any) -> None:
+        wanted = "an AugmentationSettings; give single settings by name, as per_row=2"
+        checked_kind(settings, "settings", (AugmentationSettings, NoneType), wanted)
+        self.settings = AugmentationSettings(**changes) if settings is None else replace(settings, **changes)
+
     def augment(self, data: Any, plan: Plan | None = None) -> Any:
         """The originals and the new rows. See `linda.augment`."""
+        settings = self.settings
         if is_a(data, "datasets", "DatasetDict"):
             if "train" not in data:
                 raise LindaError(f'the DatasetDict has no split "train", only {", ".join(data)}; give one Dataset')
             return type(data)({**data, "train": self.augment(data["train"], plan)})
-        examples = check_rows(as_table(data), self, known_classes(data, self.label))
-        for note in notes(examples, self, plan_is_given=plan is not None):
+        examples = check_rows(as_table(data), settings, known_classes(data, settings.label))
+        for note in notes(examples, settings, plan_is_given=plan is not None):
             warnings.warn(note, stacklevel=2)
         start = time.monotonic()
-        rows, tally = self._new_rows(examples, *planned_rows(examples, self, plan))
-        summary = RunSummary.of(examples, tally, time.monotonic() - start, self)
-        if self.progress:
+        rows, tally = self._new_rows(examples, *planned_rows(examples, settings, plan))
+        summary = RunSummary.of(examples, tally, time.monotonic() - start, settings)
+        if settings.progress:
             print(summary, file=sys.stderr)
         for note in summary.notes():
             warnings.warn(note, stacklevel=2)
-        return joined(data, examples, new_columns(examples, rows, self), self.only_new)
+        return joined(data, examples, new_columns(examples, rows, settings), settings.only_new)
 
     def __call__(self, batch: dict[str, list[Any]], indices: list[int] | None = None) -> dict[str, list[Any]]:
         """Augment a batch of `datasets.map(batched=True)`. The partners of a row are the other rows of its batch.
 
         With `with_indices=True`, ratios differ between batches, and parents are row numbers of the whole data set.
         """
-        if self.total is not None:
+        settings = self.settings
+        if settings.total is not None:
             raise LindaError("total is the number of new rows of a whole table; use per_row with datasets.map")
-        if self.balance is not None:
+        if settings.balance is not None:
             raise LindaError("balance needs a whole table; give the data set to linda.augment instead of datasets.map")
-        if self.unlabelled is not None:
+        if settings.unlabelled is not None:
             raise LindaError("unlabelled texts are partners for a whole table; give the data set to linda.augment")
         batch = dict(batch)  # `datasets` passes a mapping that formats its columns on access
-        examples = check_rows(as_table(batch), self)
+        examples = check_rows(as_table(batch), settings)
         first = indices[0] if indices else 0
         try:
-            plan = draw_plan(examples, self, first=first * self.per_row)
+            plan, _ = planned_rows(examples, settings, first=first * settings.per_row)
         except NoPartnerError:  # the last batch of a data set may be a single row
             plan = Plan.of([])
-        new = new_columns(examples, self._new_rows(examples, plan)[0], self)
+        new = new_columns(examples, self._new_rows(examples, plan)[0], settings)
         for parent in ("parent_a", "parent_b"):
             new[parent] = [None if row is None else row + first for row in new[parent]]
-        return new if self.only_new else joined_lists(batch, examples, new)
+        return new if settings.only_new else joined_lists(batch, examples, new)
 
     def writing(self) -> AbstractContextManager[WriteAll]:
         """The writer of this augmenter, or worker processes with their own writers."""
-        if self.workers == 1:
+        settings = self.settings
+        if settings.workers == 1:
             return write_here(self._writer)
-        if not isinstance(self.method, str) or not isinstance(self.model, str | Path | None):
+        if not isinstance(settings.method, str) or not isinstance(settings.model, str | Path | None):
             raise LindaError("with several workers, give the method and its model by name: each worker loads its own")
-        return write_in_processes(partial(_load_writer, replace(self, teacher=None)), self.workers)
+        return write_in_processes(partial(_load_writer, replace(settings, teacher=None)), settings.workers)
 
     @cached_property
     def _writer(self) -> Writer:
-        return _load_writer(self)
+        return _load_writer(self.settings)
 
     def _new_rows(
         self, examples: Examples, plan: Plan, planner: BalancedPlanner | None = None
-    ) -> "tuple[list[NewRow], Tally]":
+    ) -> tuple[list[NewRow], Tally]:
         if not len(plan):
             return [], Tally()
         with self.writing() as write_all:
-            teacher = find_teacher(examples, self)
-            chunks = list(augment_rows(examples, plan, self, write_all, teacher, planner=planner))
+            teacher = find_teacher(examples, self.settings)
+            chunks = list(augment_rows(examples, plan, self.settings, write_all, teacher, planner=planner))
         return [row for chunk in chunks for row in chunk.rows], sum((chunk.tally for chunk in chunks), Tally())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The settings alone: `datasets.map` hashes and sends this state, and must not include a loaded model."""
+        return {"settings": self.settings}
 
 
 def _load_writer(settings: AugmentationSettings) -> Writer:
@@ -179,7 +205,78 @@ def check_rows(
     return with_unlabelled(examples, read_unlabelled(settings.unlabelled, settings.text, settings.label))
 
 
-# --- plan → texts → gates → labels → rows ---------------------------------------------------------------------
+# --- plan -----------------------------------------------------------------------------------------------------
+
+
+def planned_rows(
+    examples: Examples,
+    settings: AugmentationSettings,
+    plan: Plan | None = None,
+    *,
+    first: int = 0,
+    neighbours: np.ndarray | None = None,
+    missing: np.ndarray | None = None,
+) -> tuple[Plan, BalancedPlanner | None]:
+    """The plan, given or drawn, and the planner that can extend it, if classes are balanced.
+
+    Args:
+        examples: The rows.
+        settings: Which partners, how many and at which ratio.
+        plan: The plan, if it is given.
+        first: Offset in the random stream.
+        neighbours: Result of `find_neighbours`, if it is known.
+        missing: New rows of each class (C,), if classes are balanced. By default, those of the whole table.
+
+    Returns:
+        The plan, and the planner or None.
+
+    Example:
+        plan, planner = planned_rows(examples, AugmentationSettings(balance=True))
+    """
+    codes = examples.labels.codes
+    if plan is not None:
+        checked_kind(plan, "plan", Plan, "a linda.Plan, such as Plan.read(FILE)")
+        check_no_balance(settings)
+        plan.check_fits(codes, examples.unlabelled)
+        return plan, None
+    counts = examples.labels.counts()
+    if settings.balance is not None and missing is None:
+        missing = to_make(counts, settings.balance)
+    if neighbours is None:
+        neighbours = find_neighbours(examples, settings)
+    if settings.balance is None:
+        plan = make_plan(
+            codes,
+            per_row=settings.per_row,
+            total=settings.total,
+            **settings.drawing,
+            first=first,
+            neighbours=neighbours,
+            unlabelled=examples.unlabelled,
+        )
+        return plan, None
+    assert missing is not None
+    planner = BalancedPlanner(codes, missing, **settings.drawing, neighbours=neighbours)
+    planner.check_limits(counts)
+    return planner.draw(), planner
+
+
+def check_no_balance(settings: AugmentationSettings) -> None:
+    """Raise a `LindaError` if a plan is given and classes are to be balanced."""
+    if settings.balance is not None:
+        raise LindaError("a plan already determines the new rows; leave out the plan or balance")
+
+
+def find_neighbours(examples: Examples, settings: AugmentationSettings) -> np.ndarray | None:
+    """The nearest rows of each row; None if the plan does not need them."""
+    if settings.partners != "nearest" or not settings.mixes:
+        return None
+    from linda.augmentation.neighbours import nearest_rows
+
+    return nearest_rows(examples, settings.encoder, progress=settings.progress)
+
+
+# --- texts → gates → labels → rows ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -190,16 +287,6 @@ class Chunk:
     stop: int
     rows: list[NewRow]
     tally: Tally
-
-
-def find_teacher(examples: Examples, settings: AugmentationSettings) -> Any:
-    """The teacher, loaded or fine-tuned; None if labels are not predicted."""
-    if settings.labels != "predicted":
-        return None
-    if settings.teacher is None:
-        return fit_teacher(examples, settings.encoder, seed=settings.seed, progress=settings.progress)
-    is_folder = isinstance(settings.teacher, str | Path)
-    return load_teacher(settings.teacher, examples.labels.names) if is_folder else settings.teacher
 
 
 def augment_rows(

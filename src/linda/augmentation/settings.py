@@ -8,10 +8,11 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from linda import methods
+from linda.augmentation.balance import Balance, parse_balance
 from linda.augmentation.gates import Gates
-from linda.augmentation.labels import LabelName, LabelRule, plain
-from linda.augmentation.planning.balance import Balance, parse_balance
-from linda.augmentation.planning.plan import MOST_ROWS, PARTNERS, Ratio
+from linda.augmentation.labelling import LabelRule
+from linda.augmentation.labels import LabelName, plain
+from linda.augmentation.plan import MOST_ROWS, PARTNERS, Ratio
 from linda.errors import (
     MOST_SEED,
     LindaError,
@@ -204,6 +205,11 @@ class AugmentationSettings:
     def mixes(self) -> bool:
         """Whether the method mixes two texts."""
         return (methods.find(self.method) if isinstance(self.method, str) else self.method).needs_partner
+
+    @property
+    def drawing(self) -> dict[str, Any]:
+        """How rows and ratios are drawn: arguments of `make_plan` and `BalancedPlanner`."""
+        return {"partners": self.partners if self.mixes else None, "ratio": self.ratio, "seed": self.seed}
 
     @cached_property
     def protected(self) -> Protected:

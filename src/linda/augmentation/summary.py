@@ -1,20 +1,80 @@
-"""Counts of a run, and the summary that is printed at its end."""
+"""What the user is told about a run: notes before it, and counts after it."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from linda.augmentation.balance import to_make
 from linda.augmentation.examples import Examples
 from linda.augmentation.gates import Gates
-from linda.augmentation.labels import LabelName
-from linda.augmentation.planning.run_plan import to_make
+from linda.augmentation.labels import LabelName, shown
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.texts import PROTECTED
 
 _LABELS_SHOWN = 12
+
+
+# --- before -----------------------------------------------------------------------------------------------------
+
+
+def notes(examples: Examples, settings: AugmentationSettings, *, plan_is_given: bool) -> Iterator[str]:
+    """What the user should know about these rows."""
+    yield from examples.notes
+    if not plan_is_given:
+        codes = examples.labels.codes
+        yield from plan_notes(examples.labels.counts(), [np.bincount(codes[codes >= 0]).tolist()], settings)
+
+
+def plan_notes(
+    counts: Mapping[LabelName, int], label_rows: Sequence[Sequence[int]], settings: AugmentationSettings
+) -> Iterator[str]:
+    """What the user should know about a plan that will be drawn.
+
+    Args:
+        counts: Rows of each class.
+        label_rows: Rows of each label, for each block of the table. Several classes can be one label.
+        settings: Which partners and how many.
+
+    Returns:
+        Messages: rows that get no new row, classes that need none.
+
+    Example:
+        list(plan_notes({"no": 5, "yes": 1}, [[5, 1]], AugmentationSettings()))
+    """
+    if settings.unlabelled is not None:
+        return
+    needs_pairs = settings.mixes and settings.partners == "same"
+    if settings.balance is not None:
+        yield from _balance_notes(counts, settings, needs_pairs)
+        return
+    single = sum(rows == 1 for block in label_rows for rows in block)
+    # If no label has two rows, drawing the plan raises an error.
+    can_draw = any(rows > 1 for block in label_rows for rows in block)
+    if single and can_draw and needs_pairs:
+        where = "" if len(label_rows) == 1 else " in their block"
+        yield (
+            f"{single:,} rows have a label that no other row{where} has, so they get no new rows; "
+            "--partners any includes them"
+        )
+
+
+def _balance_notes(counts: Mapping[LabelName, int], settings: AugmentationSettings, needs_pairs: bool) -> Iterator[str]:
+    assert settings.balance is not None
+    missing = to_make(counts, settings.balance)
+    if not missing.any():
+        yield "every class already has the requested number of rows; there is nothing to add"
+    single = [name for (name, count), rows in zip(counts.items(), missing, strict=True) if count == 1 and rows]
+    if single and needs_pairs:
+        yield (
+            f"classes with a single row, which has no partner, stay as they are: {shown(single)}; "
+            "fill them with --partners any, or with a method that needs no partner (--method eda)"
+        )
+
+
+# --- after ------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -68,7 +128,7 @@ class RunSummary:
         """
         counts = examples.labels.counts()
         rows = len(examples.table) - examples.unlabelled
-        wanted = None if settings.balance is None else to_make(counts, settings)
+        wanted = None if settings.balance is None else to_make(counts, settings.balance)
         return cls(rows, examples.skipped, counts, tally, seconds, settings, wanted)
 
     def __str__(self) -> str:

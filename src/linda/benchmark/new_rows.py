@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from linda.augmentation import Augmenter
+from linda.augmentation.balance import LARGEST
 from linda.augmentation.gates import Gates
 from linda.augmentation.labels import LabelName
-from linda.augmentation.pipeline import check_rows
-from linda.augmentation.planning.balance import LARGEST
-from linda.augmentation.planning.plan import Plan
-from linda.augmentation.planning.run_plan import planned_rows
+from linda.augmentation.pipeline import check_rows, planned_rows
+from linda.augmentation.plan import Plan
 from linda.augmentation.tables import as_table
 from linda.benchmark.models import Models, load_method
 from linda.benchmark.recipes import OVERSAMPLE, PSEUDO_LABEL, UNLABELLED, Policy, Recipe
@@ -145,8 +144,10 @@ def _augmented(
     plan = None
     if recipe.uses_unlabelled:
         assert teacher is not None
-        planner = replace(augmenter, per_row=1, balance=LARGEST) if policy.balance else augmenter
-        plan, _ = planned_rows(check_rows(as_table(data), planner), planner)
+        settings = augmenter.settings
+        if policy.balance:
+            settings = replace(settings, per_row=1, balance=LARGEST)
+        plan, _ = planned_rows(check_rows(as_table(data), settings), settings)
         data, plan = _with_unlabelled(augmenter, data, plan, classes, sources.unlabelled, teacher)
     made = augmenter.augment(data, plan)
     pairs = None if rows.pairs is None else [row["pair"] for row in made]
@@ -167,7 +168,7 @@ def _with_unlabelled(
     teacher: Student,
 ) -> tuple[dict[str, list[Any]], Plan]:
     """Append unlabelled rows with the teacher's labels, and return a plan with those as partners."""
-    drawn = np.resize(_drawn_unlabelled(augmenter.seed, len(unlabelled)), len(plan))
+    drawn = np.resize(_drawn_unlabelled(augmenter.settings.seed, len(unlabelled)), len(plan))
     used, place = np.unique(drawn, return_inverse=True)
     texts = [unlabelled[row] for row in used]
     hard = np.eye(len(classes))[class_codes(data["label"], classes)]

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, get_type_hints
 
 from linda import methods
-from linda.augmentation import Augmenter
-from linda.augmentation.labels import MODES, check_temperature
-from linda.augmentation.planning.plan import PARTNERS, Ratio
+from linda.augmentation.labelling import MODES, check_temperature
+from linda.augmentation.plan import PARTNERS, Ratio
+from linda.augmentation.settings import AugmentationSettings
 from linda.classifier.students import StudentKind
 from linda.errors import LindaError
 
@@ -34,14 +34,14 @@ _SMOOTHING = 0.1
 class Policy:
     """How new rows are made. All except `keep` and `balance` are settings of `linda augment`, with its defaults."""
 
-    partners: str = Augmenter.partners
-    ratio: str = Augmenter.ratio
-    raw_ratio: bool = Augmenter.raw_ratio
-    labels: str = Augmenter.labels
-    temperature: float = Augmenter.temperature
-    per_row: int = Augmenter.per_row
+    partners: str = AugmentationSettings.partners
+    ratio: str = AugmentationSettings.ratio
+    raw_ratio: bool = AugmentationSettings.raw_ratio
+    labels: str = AugmentationSettings.labels
+    temperature: float = AugmentationSettings.temperature
+    per_row: int = AugmentationSettings.per_row
     gates: bool = True
-    weight: float = Augmenter.weight
+    weight: float = AugmentationSettings.weight
     keep: float = 0.0  # drop new rows whose label overlaps less than this with the teacher's prediction
     balance: bool = False  # fill every class up to the largest, instead of `per_row` new rows for each row
 

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from linda.augmentation.examples import RECORD, ListTable, read_examples
+from linda.augmentation.examples import RECORD, ListTable, read_examples, read_unlabelled
 from linda.augmentation.labels import LabelName, shown
-from linda.augmentation.multi_labels import PRESENT
-from linda.augmentation.planning.unlabelled import read_unlabelled
 from linda.errors import LindaError
+from linda.evaluation.metrics import PRESENT
 
 
 @dataclass(frozen=True)

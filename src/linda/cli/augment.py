@@ -145,7 +145,7 @@ def command(
     """
     from linda.augmentation import Augmenter
     from linda.augmentation.gates import Gates
-    from linda.augmentation.planning.plan import Plan
+    from linda.augmentation.plan import Plan
     from linda.file_runs.file_pipeline import augment_file
 
     if output is None and save_plan is None:
@@ -167,7 +167,7 @@ def command(
         drawn = _drawn_plan(augmenter, source, input_format, run["block_rows"]) if plan is None else plan
         _save(drawn, save_plan)
         # A balanced plan is drawn again with the output, because it is extended if texts are rejected.
-        plan = plan if augmenter.balance is not None else drawn
+        plan = plan if settings["balance"] is not None else drawn
     if output is None:
         return
     executor = {}

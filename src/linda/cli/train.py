@@ -1,7 +1,6 @@
 """`linda train`."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ class _Setting(NamedTuple):
     paper: Any
 
 
-# Group: name of a field of TrainingSettings: the option.
+# Group: name of a setting (`TrainingSettings.by_name`): the option.
 _SETTINGS = {
     "Data": {
         "validation": _Setting(str, "File of held-out sentences, instead of --hold-out.", None, None),
@@ -103,7 +102,7 @@ Examples:
 
 
 def _with_setting_options(function: Any) -> Any:
-    """One option per field of TrainingSettings."""
+    """One option per setting."""
     for settings in reversed(_SETTINGS.values()):
         for name, setting in reversed(settings.items()):
             flag = "--" + name.replace("_", "-")
@@ -173,8 +172,8 @@ def command(
             raise LindaError(f"--resume keeps the settings of the run; only --steps may change, not {names}")
         settings = resumed_settings(output, asked.get("steps"))
     else:
-        settings = replace(PRESETS[preset], corpus=corpus, middles=middles, **asked)
+        settings = PRESETS[preset].changed(corpus=corpus, middles=middles, **asked)
     model = train(settings, output, resume=resume, tensorboard=tensorboard, calibration=not no_calibration)
-    is_raw = not no_calibration and settings.mixing == "states" and model.config.calibration == RAW
+    is_raw = not no_calibration and settings.config.mixing == "states" and model.config.calibration == RAW
     if is_raw and os.environ.get("RANK", "0") == "0":
         click.echo("linda: no held-out sentences to calibrate on; see `linda calibrate`", err=True)

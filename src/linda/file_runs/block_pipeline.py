@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from linda.augmentation.balance import BalancedPlanner
 from linda.augmentation.examples import Examples
-from linda.augmentation.pipeline import Augmenter, augment_rows, check_rows, find_teacher
-from linda.augmentation.planning.balance import BalancedPlanner
-from linda.augmentation.planning.plan import Plan
-from linda.augmentation.planning.run_plan import find_neighbours
+from linda.augmentation.labelling import find_teacher
+from linda.augmentation.pipeline import Augmenter, augment_rows, check_rows, find_neighbours
+from linda.augmentation.plan import Plan
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import Tally
 from linda.augmentation.tables import joined_batches
@@ -34,7 +34,7 @@ class PartWriter:
     Args:
         folder: The run, with its manifest and the input of the blocks.
         manifest: The manifest of the run.
-        augmenter: The settings.
+        augmenter: The settings and the model.
         plan: A plan for the whole table. By default each block draws its own.
         keep_journals: Keep finished chunks in the folder, so that a killed block continues where it stopped. Needs a
             local folder, and no two processes may compute the same block.
@@ -55,6 +55,7 @@ class PartWriter:
         keep_journals: bool = True,
     ) -> None:
         self._folder, self._manifest, self._augmenter, self._plan = folder, manifest, augmenter, plan
+        self._settings = augmenter.settings
         self._keep_journals = keep_journals
         self._opened = ExitStack()
         self._teacher: Any = None
@@ -73,27 +74,27 @@ class PartWriter:
         with self._folder.storage.reading(self._folder.block_input(number)) as path, self._journal(number) as journal:
             spool = Spool(path)
             row_numbers = self._folder.row_numbers(self._manifest, block)
-            examples = check_rows(spool, self._augmenter, self._manifest.table.classes, row_numbers)
+            examples = check_rows(spool, self._settings, self._manifest.table.classes, row_numbers)
             plan, planner = self._block_plan(examples, block, journal)
             self._generate(examples, plan, planner, journal)
             rows = chain.from_iterable(chunk.rows for chunk in journal.chunks())
-            batches = joined_batches(spool, examples, rows, self._augmenter, schema, row_numbers)
+            batches = joined_batches(spool, examples, rows, self._settings, schema, row_numbers)
             tally = sum((chunk.tally for chunk in journal.chunks()), Tally())
             self._folder.write_part(self._manifest, number, batches, tally)
             journal.remove()
 
     def _block_plan(self, examples: Examples, block: Block, journal: Journal) -> tuple[Plan, BalancedPlanner | None]:
-        neighbours = None if self._plan is not None else _neighbours(self._augmenter, examples, journal)
-        return blocks.plan_block(examples, self._augmenter, block, self._manifest.table, self._plan, neighbours)
+        neighbours = None if self._plan is not None else _neighbours(self._settings, examples, journal)
+        return blocks.plan_block(examples, self._settings, block, self._manifest.table, self._plan, neighbours)
 
     def _generate(self, examples: Examples, plan: Plan, planner: BalancedPlanner | None, journal: Journal) -> None:
         """Append the chunks of the plan that are missing in the journal."""
         if journal.rows_done() == len(plan) and (planner is None or not len(plan)):
             return
         if self._teacher is None:
-            self._teacher = find_teacher(examples, self._augmenter)
+            self._teacher = find_teacher(examples, self._settings)
         done = journal.chunks()
-        for chunk in augment_rows(examples, plan, self._augmenter, self._write_all, self._teacher, done, planner):
+        for chunk in augment_rows(examples, plan, self._settings, self._write_all, self._teacher, done, planner):
             journal.append(chunk)
 
     @cached_property
@@ -114,7 +115,7 @@ class PartWriter:
 def write_parts_here(
     folder: PartsFolder, manifest: Manifest, augmenter: Augmenter, plan: Plan | None, numbers: Sequence[int]
 ) -> None:
-    """The executor of this machine: one block after the other, with `augmenter.workers` processes."""
+    """The executor of this machine: one block after the other, with as many processes as the settings say."""
     with PartWriter(folder, manifest, augmenter, plan) as write_part:
         for number in numbers:
             write_part(number)

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from linda.augmentation.balance import BalancedPlanner, to_make
 from linda.augmentation.examples import Examples
 from linda.augmentation.labels import LabelName
-from linda.augmentation.planning.balance import BalancedPlanner
-from linda.augmentation.planning.plan import NoPartnerError, Plan, make_plan
-from linda.augmentation.planning.run_plan import find_planner, plan_notes, planned_rows, to_make
+from linda.augmentation.pipeline import planned_rows
+from linda.augmentation.plan import NoPartnerError, Plan, make_plan
 from linda.augmentation.settings import AugmentationSettings
+from linda.augmentation.summary import plan_notes
 from linda.errors import LindaError
 
 # Rows of a block. A smaller table is one block.
@@ -143,7 +144,8 @@ def rows_for_block(settings: AugmentationSettings, block: Block, table: BlockedT
 
     The new rows of a class are divided among the blocks in proportion to their rows of this class.
     """
-    needed = zip(table.classes, to_make(table.counts, settings).tolist(), strict=True)
+    assert settings.balance is not None
+    needed = zip(table.classes, to_make(table.counts, settings.balance).tolist(), strict=True)
     shares = [share(rows, block.counts_before[c], block.counts[c], table.counts[c]) for c, rows in needed]
     return np.array(shares, dtype=np.int64)
 
@@ -184,7 +186,7 @@ def plan_block(
         return Plan.of([]), None
     missing = None if settings.balance is None else rows_for_block(settings, block, table)
     try:
-        return planned_rows(examples, own, part, neighbours, missing)
+        return planned_rows(examples, own, part, neighbours=neighbours, missing=missing)
     except NoPartnerError:
         if len(table.blocks) == 1:
             raise
@@ -230,7 +232,7 @@ def check_settings(table: BlockedTable, settings: AugmentationSettings) -> None:
         needed = rows_for_block(settings, block, table)
         codes = np.repeat(np.arange(len(needed)), [*block.counts.values()])
         try:
-            find_planner(codes, needed, settings).check_limits(block.counts)
+            BalancedPlanner(codes, needed, **settings.drawing).check_limits(block.counts)
         except LindaError as error:
             raise LindaError(f"block {block.number}: {error}, or use larger blocks (--block-rows)") from error
 

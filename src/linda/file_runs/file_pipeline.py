@@ -17,10 +17,10 @@ from types import NoneType
 
 import numpy as np
 
+from linda.augmentation.balance import to_make
 from linda.augmentation.examples import table_notes
-from linda.augmentation.pipeline import Augmenter, check_rows
-from linda.augmentation.planning.plan import Plan
-from linda.augmentation.planning.run_plan import check_no_balance, to_make
+from linda.augmentation.pipeline import Augmenter, check_no_balance, check_rows
+from linda.augmentation.plan import Plan
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import RunSummary, Tally
 from linda.errors import LindaError, checked_integer, checked_kind, shortened
@@ -63,7 +63,7 @@ def augment_file(
     """Read a table, make new rows and write both.
 
     Args:
-        augmenter: The settings.
+        augmenter: The settings, and the model if it is loaded.
         source: Input file: CSV, TSV, JSON lines (also .gz and .xz) or Parquet, by its name; a folder of such files; `-`
             for standard input. Files and folders may be URLs (s3://, gs://, hdfs://, …).
         output: Output file, likewise; `-` for standard output. A name that ends in `/` is a folder of parts, in
@@ -90,8 +90,9 @@ def augment_file(
     start = time.monotonic()
     checked_kind(augmenter, "augmenter", Augmenter, "a linda.Augmenter")
     request = _Request(source, output, plan, block_rows, shuffle, block_range, join, resume, restart)
+    settings = augmenter.settings
     if plan is not None:
-        check_no_balance(augmenter)
+        check_no_balance(settings)
     if str(output) != "-":  # the name tells the format before anything is read
         output_format = "parquet" if request.is_folder else find_format(output, output_format)
         if output_format != "parquet":
@@ -100,19 +101,19 @@ def augment_file(
         output_format = output_format or files[0].file_format
         with _run_folder(request) as folder:
             manifest, augmenter = _prepared(folder, augmenter, files, request, output_format)
-            for note in _notes(manifest, augmenter, plan_is_given=plan is not None):
+            for note in _notes(manifest, settings, plan_is_given=plan is not None):
                 on_note(note)
             numbers = request.chosen(manifest)
             missing = request.missing(folder, manifest)
             # Before anything is computed: a part of another run is an error.
             tally = folder.tally(manifest, sorted(set(numbers) - set(missing)))
             if missing:
-                _check_disk_space(folder, manifest, augmenter, plan)
+                _check_disk_space(folder, manifest, settings, plan)
                 executor(folder, manifest, augmenter, plan, missing)
                 tally += folder.tally(manifest, missing)
             if block_range is None and not request.is_folder:
-                write_output(output, output_format, folder, manifest, augmenter)
-    return _summary(manifest, numbers, tally, time.monotonic() - start, augmenter)
+                write_output(output, output_format, folder, manifest, settings)
+    return _summary(manifest, numbers, tally, time.monotonic() - start, settings)
 
 
 def _summary(
@@ -144,7 +145,7 @@ def write_output(
 
 
 def draw_table_plan(
-    settings: AugmentationSettings,
+    augmenter: Augmenter,
     source: str | Path,
     source_format: str | None = None,
     block_rows: int = BLOCK_ROWS,
@@ -152,7 +153,7 @@ def draw_table_plan(
     """The plan of a table, without making any row.
 
     Args:
-        settings: Which partners, how many and at which ratio.
+        augmenter: Its settings say which partners, how many and at which ratio.
         source: The table, as for `augment_file`.
         source_format: Its format, if its name does not show it.
         block_rows: Rows per block.
@@ -161,8 +162,9 @@ def draw_table_plan(
         The plans of all blocks, one after the other.
 
     Example:
-        print(draw_table_plan(AugmentationSettings(seed=7), "train.csv"))
+        print(draw_table_plan(linda.Augmenter(seed=7), "train.csv"))
     """
+    settings = augmenter.settings
     with tempfile.TemporaryDirectory() as name, input_files(source, source_format) as files:
         folder = PartsFolder(name)
         run = run_values(settings, files, None, block_rows)
@@ -303,25 +305,25 @@ def _prepared(
     folder: PartsFolder, augmenter: Augmenter, files: Sequence[InputFile], request: _Request, output_format: str
 ) -> tuple[Manifest, Augmenter]:
     """The manifest, and the settings with the teacher if there is one. The first of several processes prepares both."""
-    is_shared = request.block_range is not None
+    settings, is_shared = augmenter.settings, request.block_range is not None
     if is_shared:
-        folder.share(lambda: _is_ready(folder, folder.manifest(), augmenter, request))
+        folder.share(lambda: _is_ready(folder, folder.manifest(), settings, request))
     known = folder.manifest()
-    run = run_values(augmenter, files, request.plan, request.block_rows, request.shuffle, known)
+    run = run_values(settings, files, request.plan, request.block_rows, request.shuffle, known)
     if known is not None and WEIGHT_BITS in run and not request.restart:
         if request.missing(folder, known):
             check_processor(known.run)
         run[WEIGHT_BITS] = known.run.get(WEIGHT_BITS)  # any machine can join parts
     manifest = folder.begin(run, resume=request.resume or request.join or is_shared, restart=request.restart)
-    if manifest is None or not _is_ready(folder, manifest, augmenter, request):
+    if manifest is None or not _is_ready(folder, manifest, settings, request):
         if request.join:
             raise LindaError(f"{folder} contains no parts; compute them first, without --join")
-        manifest = prepare(folder, augmenter, files, display_name(request.source), run, output_format)
+        manifest = prepare(folder, settings, files, display_name(request.source), run, output_format)
         if request.missing(folder, manifest):
             with_teacher(augmenter, folder, manifest)
     if is_shared:
         folder.take(shared=True)
-    blocks.check_settings(manifest.table, augmenter)
+    blocks.check_settings(manifest.table, settings)
     if request.plan is not None:
         blocks.check_given_plan(request.plan, manifest.table)
     if request.missing(folder, manifest):
@@ -329,14 +331,16 @@ def _prepared(
     return manifest, augmenter
 
 
-def _is_ready(folder: PartsFolder, manifest: Manifest | None, augmenter: Augmenter, request: _Request) -> bool:
+def _is_ready(
+    folder: PartsFolder, manifest: Manifest | None, settings: AugmentationSettings, request: _Request
+) -> bool:
     """Whether all that the missing parts need is in the folder."""
     if manifest is None:
         return False
     missing = request.missing(folder, manifest)
     if any(not folder.storage.exists(folder.block_input(number)) for number in missing):
         return False
-    needs_teacher = bool(missing) and augmenter.labels == "predicted" and augmenter.teacher is None
+    needs_teacher = bool(missing) and settings.labels == "predicted" and settings.teacher is None
     return not needs_teacher or (folder.teacher is not None and folder.teacher.exists())
 
 
@@ -358,7 +362,7 @@ def _check_disk_space(
     if plan is not None:
         planned = len(plan)
     elif settings.balance is not None:
-        planned = int(to_make(table.counts, settings).sum())
+        planned = int(to_make(table.counts, settings.balance).sum())
     else:
         planned = settings.total or settings.per_row * table.rows
     inputs = (folder.storage.local / folder.block_input(block.number) for block in table.blocks)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from linda import __version__
 from linda.augmentation.examples import Examples
-from linda.augmentation.labels import LabelName
-from linda.augmentation.multi_labels import MultiLabels
-from linda.augmentation.pipeline import Augmenter, check_rows, find_teacher
-from linda.augmentation.planning.plan import Plan
+from linda.augmentation.labelling import find_teacher
+from linda.augmentation.labels import LabelName, MultiLabels
+from linda.augmentation.pipeline import Augmenter, check_rows
+from linda.augmentation.plan import Plan
 from linda.augmentation.settings import EXECUTION, AugmentationSettings
 from linda.augmentation.tables import joined_schema
 from linda.errors import LindaError
@@ -179,8 +179,9 @@ def _checked_rows(table: Spool, settings: AugmentationSettings, name: str, row_n
 
 
 def with_teacher(augmenter: Augmenter, folder: PartsFolder, manifest: Manifest) -> Augmenter:
-    """The settings with a teacher, if one is needed. It is fine-tuned on the first block and kept in the folder."""
-    if augmenter.labels != "predicted" or augmenter.teacher is not None:
+    """The augmenter with a teacher, if one is needed. It is fine-tuned on the first block and kept in the folder."""
+    settings = augmenter.settings
+    if settings.labels != "predicted" or settings.teacher is not None:
         return augmenter
     if folder.teacher is None:
         raise LindaError(
@@ -195,9 +196,9 @@ def with_teacher(augmenter: Augmenter, folder: PartsFolder, manifest: Manifest) 
                 "shuffle the table (--shuffle), or give a teacher (--teacher)"
             )
         with folder.storage.reading(folder.block_input(0)) as path:
-            examples = check_rows(Spool(path), augmenter, manifest.table.classes)
-            find_teacher(examples, augmenter).save(folder.teacher)
-    return replace(augmenter, teacher=folder.teacher)
+            examples = check_rows(Spool(path), settings, manifest.table.classes)
+            find_teacher(examples, settings).save(folder.teacher)
+    return Augmenter(settings, teacher=folder.teacher)
 
 
 class _TableLabels:
@@ -211,7 +212,7 @@ class _TableLabels:
         own = examples.labels
         if not own.names or not len(examples.kept):
             return
-        is_vector = own.form.kind != "names" if isinstance(own, MultiLabels) else own.soft is not None
+        is_vector = own.kind != "names" if isinstance(own, MultiLabels) else own.soft is not None
         kind = f"list of {len(own.names)} numbers" if is_vector else type(own.names[0]).__name__
         if self._kind not in (None, kind):
             raise LindaError(

@@ -10,13 +10,13 @@ Ray Data as well, for those who have a pipeline there:
 
 import socket
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from linda.augmentation.pipeline import Augmenter
-from linda.augmentation.planning.plan import Plan
+from linda.augmentation.plan import Plan
 from linda.errors import LindaError
 from linda.file_runs.block_pipeline import PartWriter
 from linda.file_runs.parts import Manifest, PartsFolder
@@ -35,7 +35,7 @@ class BlockActor:
     """
 
     def __init__(self, folder: str, augmenter: Augmenter, plan: Plan | None = None) -> None:
-        self._name, self._augmenter, self._plan = folder, replace(augmenter, workers=1, progress=False), plan
+        self._name, self._augmenter, self._plan = folder, Augmenter(augmenter.settings, workers=1, progress=False), plan
 
     def __call__(self, batch: dict[str, Iterable[int]]) -> dict[str, Any]:
         """Write the parts of a batch of block numbers: a function for `ray.data.Dataset.map_batches`."""
@@ -87,7 +87,7 @@ class RayExecutor:
 
         name = str(folder) if folder.storage.local is None else str(folder.storage.local.resolve())
         arguments = name, _for_other_machines(augmenter), plan
-        hidden = None if augmenter.progress else True  # None: shown on a terminal
+        hidden = None if augmenter.settings.progress else True  # None: shown on a terminal
         with tqdm(total=len(numbers), unit="block", desc="ray", disable=hidden) as bar:
             for _ in self.pool.completed(BlockActor, arguments, numbers, "block {}".format, "continue with --resume"):
                 bar.update()
@@ -95,10 +95,10 @@ class RayExecutor:
 
 def _for_other_machines(augmenter: Augmenter) -> Augmenter:
     """Folders and files by their full names, and the engine by its name, so that they are the same everywhere."""
+    settings = augmenter.settings
     names = ("model", "teacher", "encoder", "unlabelled", "trigrams")
-    places = {name: full_name(getattr(augmenter, name)) for name in names}
-    given = [augmenter.protect] if isinstance(augmenter.protect, str) else augmenter.protect
+    places = {name: full_name(getattr(settings, name)) for name in names}
+    given = [settings.protect] if isinstance(settings.protect, str) else settings.protect
     places["protect"] = [str(Path(text).resolve()) if is_file(text) else text for text in given]
-    translate = augmenter.translate and tuple(map(full_name, augmenter.translate))
-    engine = augmenter.engine if augmenter.engine_name is None else augmenter.engine_name
-    return replace(augmenter, **places, translate=translate, engine=engine)
+    translate = settings.translate and tuple(map(full_name, settings.translate))
+    return Augmenter(settings, **places, translate=translate, engine=settings.engine_name or settings.engine)

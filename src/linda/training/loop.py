@@ -6,14 +6,13 @@ resume from.
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +22,19 @@ from torch import Tensor
 from tqdm import tqdm
 
 from linda.engines import choose
-from linda.errors import LindaError, reason
+from linda.errors import LindaError
 from linda.interpolation import Interpolator
 from linda.interpolation.calibration import calibrate
 from linda.measures.pairs import draw_pairs
 from linda.model import LindaModel
 from linda.model.checkpoint import check_can_save, model_folder
 from linda.model.pretrained import ModelKind, kind_of_model
-from linda.training.corpus import Corpus, PairBatch, PairSampler, TextBatch, Tokenizer, read_sentences
-from linda.training.middle_batches import MiddleBatch, MiddlePair, MiddleSampler, read_middles, shard_files
+from linda.training.data import TrainingData, minibatches, tokenizer
+from linda.training.pair_batches import Minibatch
 from linda.training.runstate import RunFolder
 from linda.training.settings import TrainingSettings, learning_rate
 from linda.training.stopping import any_process, stop_requests
 from linda.training.validation import validate, validate_middles
-
-_VALIDATION_SENTENCES = 256  # half of them first texts, half second texts
-_VALIDATION_MIDDLES = 64  # pairs
 
 
 def train(
@@ -70,12 +66,7 @@ def train(
     from accelerate.utils import DistributedDataParallelKwargs
 
     check_can_save(output)
-    corpus = Corpus.parse(settings.corpus) if settings.corpus or not settings.middles else None
-    if corpus is not None:
-        corpus.check_readable()
-    held_out = held_out_sentences(settings, corpus)
-    data = _Data(corpus, held_out, *_split_middles(settings))
-
+    data = TrainingData.of(settings)
     # Accelerate does not connect several CPU processes unless it knows where they run.
     on_cpu = "LOCAL_RANK" in os.environ and not torch.accelerator.is_available()
     accelerator = Accelerator(
@@ -92,13 +83,13 @@ def train(
         run.check(resume)
     with _own_randomness([settings.seed]):  # for new embeddings of the base, if any
         model = run.load_model() if run.last_step else start_model(settings)
-    positions = model.config.base.get("max_position_embeddings")
-    if positions is not None and settings.max_length > positions:
-        raise LindaError(f"max_length is {settings.max_length}, but the base has {positions} positions; lower it")
+    length, positions = settings.config.max_length, model.config.base.get("max_position_embeddings")
+    if positions is not None and length > positions:
+        raise LindaError(f"max_length is {length}, but the base has {positions} positions; lower it")
     if calibration:
         choose(settings.engine, model.config.base, model.device)  # raises an error before hours of work
     if is_main:
-        run.begin(asdict(settings))  # after all checks of the base
+        run.begin(settings)  # after all checks of the base
     accelerator.wait_for_everyone()
     try:
         _make_updates(settings, accelerator, run, model, data, tensorboard=tensorboard)
@@ -110,22 +101,12 @@ def train(
     if is_main:
         model.save_pretrained(output)
         # Crossovers have the requested share, so they need no calibration.
-        if calibration and model.config.mixing == "states" and len(set(held_out)) >= 2:
-            pairs = draw_pairs(held_out, len(held_out) // 2, settings.seed)
+        if calibration and model.config.mixing == "states" and len(set(data.held_out)) >= 2:
+            pairs = draw_pairs(data.held_out, len(data.held_out) // 2, settings.seed)
             calibrate(Interpolator.of(model, settings.engine), output, pairs, progress=sys.stderr.isatty())
     accelerator.wait_for_everyone()
     accelerator.end_training()
     return model
-
-
-@dataclass(frozen=True)
-class _Data:
-    """The data for training and validation."""
-
-    corpus: Corpus | None
-    held_out: list[str]
-    middles: list[Path]
-    held_out_middles: list[MiddlePair]
 
 
 def _make_updates(
@@ -133,7 +114,7 @@ def _make_updates(
     accelerator: Any,
     run: RunFolder,
     model: LindaModel,
-    data: _Data,
+    data: TrainingData,
     *,
     tensorboard: bool,
 ) -> None:
@@ -146,7 +127,7 @@ def _make_updates(
         run.load_optimizer(model, optimizer)
     parallel, optimizer = accelerator.prepare(model, optimizer)
 
-    minibatches = _minibatches(model, data, settings, run.last_step * settings.accumulate, accelerator)
+    stream = minibatches(model, data, settings, run.last_step * settings.accumulate, accelerator)
     bar = tqdm(
         total=settings.steps,
         initial=run.last_step,
@@ -161,7 +142,7 @@ def _make_updates(
             started = time.monotonic()
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(step, settings)
-            figures = _update(accelerator, parallel, optimizer, minibatches, settings, step)
+            figures = _update(accelerator, parallel, optimizer, stream, settings, step)
             step += 1
             is_last = step == settings.steps
             if log:
@@ -177,7 +158,7 @@ def _make_updates(
                 if step % settings.validate_every == 0 or is_last:
                     figures = validate(model, data.held_out) if data.held_out else {}
                     if data.held_out_middles:
-                        figures |= validate_middles(model, data.held_out_middles, _tokenizer(model, settings))
+                        figures |= validate_middles(model, data.held_out_middles, tokenizer(model, settings))
                     log.write({"step": step, "validation": figures})
             if step % settings.checkpoint_every == 0 or is_last:
                 _checkpoint(accelerator, run, model, optimizer, step)
@@ -202,137 +183,10 @@ def start_model(settings: TrainingSettings) -> LindaModel:
     return LindaModel.from_seq2seq(settings.base)
 
 
-def held_out_sentences(settings: TrainingSettings, corpus: Corpus | None) -> list[str]:
-    """Return sentences for validation: of a separate file, or the first of the corpus, which training skips."""
-    if corpus is None and not settings.validation:
-        return []
-    if settings.validation:
-        held_out = list(itertools.islice(read_sentences(settings.validation), _VALIDATION_SENTENCES))
-    else:
-        assert corpus is not None
-        held_out = corpus.hold_out(settings.hold_out)
-    if len(held_out) == 1:
-        where = f"{settings.validation} has" if settings.validation else "--hold-out 1 takes"
-        raise LindaError(f"{where} one sentence, but validation needs pairs: give 2 or more, or none")
-    return held_out
-
-
-def _split_middles(settings: TrainingSettings) -> tuple[list[Path], list[MiddlePair]]:
-    """Return the files for training, and middles for validation: of the last file, if there are several."""
-    if not settings.middles:
-        return [], []
-    files = shard_files(settings.middles)
-    if len(files) == 1:
-        return files, []
-    return files[:-1], read_middles(files[-1])[:_VALIDATION_MIDDLES]
-
-
-def _minibatches(
-    model: LindaModel, data: _Data, settings: TrainingSettings, first_step: int, accelerator: Any
-) -> Iterator[PairBatch | TextBatch | MiddleBatch]:
-    """Yield pairs and texts of the corpus, and middles, by their shares; independent of the first step."""
-    corpus, middles = data.corpus, data.middles
-    rank, ranks = accelerator.process_index, accelerator.num_processes
-    # Without middles, too: a model that mixes by attention scores crossovers as a language model of its corpus.
-    text_share = settings.text_share if corpus is not None and model.attention_mixing is not None else 0.0
-    pair_share = 0.0 if corpus is None else settings.pair_share if middles else 1 - text_share
-    sampled = {"rank": rank, "ranks": ranks}
-    corpus_share = pair_share + text_share
-
-    from_corpus = _spread(corpus_share, first_step)
-    from_pairs = _spread(pair_share / corpus_share, from_corpus) if corpus_share else 0
-    pairs = texts = between = None
-    if corpus is not None and pair_share:
-        pairs = pair_sampler(model, corpus, settings, **sampled).batches(from_pairs)
-    if corpus is not None and text_share:
-        # Plain sentences are pairs that are not mixed; a minibatch may have more of them.
-        alone = replace(settings, pairs=settings.texts_per_process(ranks) // 2 * ranks)
-        texts = pair_sampler(model, corpus, alone, **sampled).batches(from_corpus - from_pairs)
-    if middles:
-        between = middle_sampler(model, middles, settings, **sampled).batches(first_step - from_corpus)
-    for step in itertools.count(first_step):
-        if between and _spread(corpus_share, step + 1) == from_corpus:
-            yield next(between)
-            continue
-        from_corpus += 1
-        if pairs and _spread(pair_share / corpus_share, from_corpus) > from_pairs:
-            from_pairs += 1
-            yield next(pairs)[1]
-        elif texts:
-            yield TextBatch.of(next(texts)[1])
-
-
-def _spread(share: float, step: int) -> int:
-    """Return how many of the steps before this one belong to a share of all steps, spread evenly."""
-    return math.floor(share * step + 1e-9)  # shares may be sums of decimal fractions
-
-
-def _tokenizer(model: LindaModel, settings: TrainingSettings) -> Tokenizer:
-    def tokenize(masked: list[str], targets: list[str]) -> tuple[list[list[int]], list[list[int]]]:
-        limits = {"truncation": True, "max_length": settings.max_length}
-        return (
-            model.tokenizer(masked, **limits)["input_ids"],
-            model.tokenizer(targets, split_special_tokens=True, **limits)["input_ids"],
-        )
-
-    return tokenize
-
-
-def middle_sampler(
-    model: LindaModel, files: list[Path], settings: TrainingSettings, rank: int = 0, ranks: int = 1
-) -> MiddleSampler:
-    """Minibatches of middles for a model."""
-    return MiddleSampler(
-        files,
-        _tokenizer(model, settings),
-        mask_token=model.config.mask_token,
-        mask_probability=settings.mask_probability,
-        pad_id=model.tokenizer.pad_token_id,
-        pairs=settings.pairs_per_process(ranks),
-        ends=settings.ends,
-        candidates=settings.candidates,
-        seed=settings.seed,
-        rank=rank,
-        ranks=ranks,
-    )
-
-
-def pair_sampler(
-    model: LindaModel, corpus: Corpus, settings: TrainingSettings, rank: int = 0, ranks: int = 1
-) -> PairSampler:
-    """Minibatches of pairs for a model."""
-    return PairSampler(
-        corpus,
-        _tokenizer(model, settings),
-        mask_token=model.config.mask_token,
-        mask_probability=settings.mask_probability,
-        pad_id=model.tokenizer.pad_token_id,
-        pairs=settings.pairs_per_process(ranks),
-        seed=settings.seed,
-        restyled=settings.restyled,
-        middle=settings.middle,
-        mirrored=settings.mirrored,
-        window=settings.window,
-        rank=rank,
-        ranks=ranks,
-    )
-
-
-def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
-    """Return the settings of an unfinished run; only its length may be changed."""
-    run = RunFolder(output)
-    stored = run.settings()
-    try:
-        lists = {"corpus": tuple(stored["corpus"]), "middles": tuple(stored.get("middles", ()))}
-        settings = TrainingSettings(**stored | lists)
-    except (KeyError, TypeError, LindaError) as error:
-        raise LindaError(f"{run.settings_file} is damaged ({reason(error)}); start the run again") from error
-    return settings if steps is None else replace(settings, steps=steps)
-
-
 def _apply(settings: TrainingSettings, model: LindaModel) -> None:
-    model.config = replace(model.config, **settings.of_the_model())  # checked as a whole
-    if settings.mixing == "attention" or model.attention_mixing is not None:
+    own = model.config
+    model.config = replace(settings.config, base=own.base, mask_token=own.mask_token, calibration=own.calibration)
+    if settings.config.mixing == "attention" or model.attention_mixing is not None:
         model.mix_by_attention()  # a base with attention mixing keeps it
     if model.device.type == "cpu":
         # Sentences are short, and PyTorch's fused attention has a slow backward pass on a CPU: an update takes 0.75 of
@@ -353,7 +207,7 @@ def _update(
     accelerator: Any,
     model: torch.nn.Module,
     optimizer: Any,
-    minibatches: Iterator[PairBatch | TextBatch | MiddleBatch],
+    stream: Iterator[Minibatch],
     settings: TrainingSettings,
     step: int,
 ) -> dict[str, float]:
@@ -361,7 +215,7 @@ def _update(
     sums: dict[str, Tensor] = {}
     tokens = 0
     for part in range(settings.accumulate):
-        batch = next(minibatches)
+        batch = next(stream)
         tokens += batch.tokens * accelerator.num_processes
         is_whole = part == settings.accumulate - 1
         key = [settings.seed, step, part, accelerator.process_index]

@@ -1,7 +1,7 @@
 """Files of middles in (`linda middles make`), minibatches out.
 
 A minibatch holds pairs of texts, each encoded once, and several rows per pair: its middles, and copies at the ends.
-Everything is a function of (seed, epoch, window, step, rank), as in `corpus`.
+Everything is a function of (seed, epoch, window, step, rank), as in `pair_batches`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from linda.crossovers import Crossover, CutText
 from linda.errors import LindaError, checked_ratio, checked_text
 from linda.files.textio import open_text
 from linda.model.loss import CHOICE_TEMPERATURE, IGNORED
-from linda.training.corpus import Rng, Tokenizer, mask_words, padded_ids, purpose_stream
+from linda.training.corpus import Rng, mask_words, purpose_stream
+from linda.training.pair_batches import EncodedPairs, Tokenizer, padded_ids
 
 _SHARDS_IN_WINDOW = 8  # held in memory and sorted by length at a time
 _LENGTH_JITTER = 0.15  # rows of a minibatch are of like length, but not always of the same
@@ -52,30 +53,18 @@ class MiddlePair:
 
 
 @dataclass
-class MiddleBatch:
+class MiddleBatch(EncodedPairs):
     """P pairs and R targets, several of which may be candidates for the same row.
 
     Inputs are (P, L), targets (R, T), padded with IGNORED. Per target, (R,): its pair, the row that it is a candidate
     for, the ratio alpha, and its weight among the candidates of the row (they sum to 1).
     """
 
-    ids_a: Tensor
-    mask_a: Tensor
-    ids_b: Tensor
-    mask_b: Tensor
     pair: Tensor
     targets: Tensor
     alpha: Tensor
     row: Tensor
     weight: Tensor
-
-    @property
-    def tokens(self) -> int:
-        return int(self.mask_a.sum() + self.mask_b.sum())
-
-    def to(self, device: torch.device) -> dict[str, Tensor]:
-        """The arguments of `LindaModel.forward`."""
-        return {name: tensor.to(device) for name, tensor in vars(self).items()}
 
 
 def shard_files(folders: Sequence[str]) -> list[Path]:
@@ -204,17 +193,14 @@ def middle_batch(
     """
     sides = [pair.a for pair in pairs], [pair.b for pair in pairs]
     inputs = [tokenize([masked(text) for text in side], side)[0] for side in sides]
-    (ids_a, mask_a), (ids_b, mask_b) = (padded_ids(ids, pad_id) for ids in inputs)
     rows = [(number, row) for number, pair in enumerate(pairs) for row in pair.rows]
     candidates = [(place, candidate) for place, (_, row) in enumerate(rows) for candidate in row.candidates]
     of_row = torch.tensor([place for place, _ in candidates])
     targets = [candidate.target for _, candidate in candidates]
     scores = [torch.tensor([candidate.score for candidate in row.candidates]) for _, row in rows]
     return MiddleBatch(
-        ids_a,
-        mask_a,
-        ids_b,
-        mask_b,
+        *padded_ids(inputs[0], pad_id),
+        *padded_ids(inputs[1], pad_id),
         pair=torch.tensor([number for number, _ in rows])[of_row],
         targets=padded_ids(tokenize(targets, targets)[1], IGNORED)[0],
         alpha=torch.tensor([row.alpha for _, row in rows])[of_row],

@@ -17,6 +17,7 @@ from linda.files.jsonfile import read_json_object
 from linda.files.paths import check_regular_file, checked_path
 from linda.files.textio import atomic_writer, writing
 from linda.model import LindaModel
+from linda.training.settings import TrainingSettings
 
 LOG_FILE = "log.jsonl"
 _KEPT = 2  # number of checkpoints to keep
@@ -42,11 +43,11 @@ class RunFolder:
             go_on = "continue it with --resume, or " if self.last_step else ""
             raise LindaError(f"{self.folder} contains an earlier run; {go_on}remove the folder")
 
-    def begin(self, settings: dict[str, Any]) -> None:
+    def begin(self, settings: TrainingSettings) -> None:
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
         with atomic_writer(self.settings_file) as file:
-            file.write(json.dumps(settings, indent=2) + "\n")
+            file.write(json.dumps(settings.by_name(), indent=2) + "\n")
 
     def remove_if_without_checkpoint(self) -> None:
         """Remove the folder of a run that failed before its first checkpoint."""
@@ -56,10 +57,15 @@ class RunFolder:
             with suppress(OSError):  # not empty: it may contain TensorBoard files
                 self.folder.rmdir()
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> TrainingSettings:
         if not checked_path(self.settings_file).exists():
             raise LindaError(f"{self.folder} contains no run to resume; run without --resume")
-        return read_json_object(self.settings_file)
+        stored = read_json_object(self.settings_file)
+        try:
+            lists = {"corpus": tuple(stored["corpus"]), "middles": tuple(stored.get("middles", ()))}
+            return TrainingSettings().changed(**stored | lists)
+        except (KeyError, TypeError, LindaError) as error:
+            raise LindaError(f"{self.settings_file} is damaged ({reason(error)}); start the run again") from error
 
     @property
     def last_step(self) -> int:
@@ -108,6 +114,12 @@ class RunFolder:
 
     def log(self, tensorboard: bool = False) -> TrainingLog:
         return TrainingLog(self.folder, self.last_step, tensorboard)
+
+
+def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
+    """Return the settings of an unfinished run; only its length may be changed."""
+    settings = RunFolder(output).settings()
+    return settings if steps is None else settings.changed(steps=steps)
 
 
 class TrainingLog:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from linda.config import LindaConfig
 from linda.engines import NAMES
-from linda.errors import MOST_SEED, LindaError, checked_integer, checked_number, shortened
+from linda.errors import MOST_SEED, LindaError, checked_integer, checked_kind, checked_number, shortened
+
+# The settings of a model that training chooses; the others come with its base.
+_OF_CONFIG = tuple(f.name for f in fields(LindaConfig) if f.name not in ("base", "mask_token", "calibration"))
 
 # Minimum and maximum of each setting.
 _INTEGERS = {
@@ -61,14 +64,8 @@ class TrainingSettings:
         text_share: Attention mixing: share of minibatches of sentences that are read without a source text.
         texts: Sentences in a minibatch that is read without a source text; 0: two for each of `pairs`.
         candidates: With middles: crossovers per ratio to learn to choose from; 1 disables the choice.
-        mixing: "states" or "attention", see `LindaConfig`.
-        mask_probability: Probability of masking a word.
-        norm_penalty: λ of Eq. 6.
-        noise: Standard deviation of the noise on states.
-        middle_noise: Additional noise at ratio 0.5, relative to the norm of a state.
-        mirrored: Mix each pair twice, with one text as the target of each mixture.
-        softmax_sample: Tokens to estimate the softmax from; 0 uses all.
-        max_length: Maximum tokens of a sentence; longer ones are cut.
+        config: Settings that are stored with the model: mixing, masking, noise …; its `base`, `mask_token` and
+            `calibration` are not used.
         restyled: Share of sentences to change in style: lower case, no full stop, cut off.
         middle: The ratio is drawn from Beta(middle, middle); 1 is uniform.
         window: Size of the shuffle buffer, in sentences.
@@ -79,7 +76,7 @@ class TrainingSettings:
         checkpoint_every: Updates between checkpoints.
 
     Example:
-        >>> settings = replace(PRESETS["small"], corpus=("sentences.txt.xz",), steps=5000)
+        >>> settings = PRESETS["small"].changed(corpus=("sentences.txt.xz",), steps=5000, mask_probability=0.2)
         >>> train(settings, Path("my-model"))
     """
 
@@ -102,15 +99,7 @@ class TrainingSettings:
     text_share: float = 0.3
     texts: int = 0
     candidates: int = 5
-    # The next eight are part of the model's configuration.
-    mixing: str = LindaConfig.mixing
-    mask_probability: float = LindaConfig.mask_probability
-    norm_penalty: float = LindaConfig.norm_penalty
-    noise: float = LindaConfig.noise
-    middle_noise: float = LindaConfig.middle_noise
-    mirrored: bool = LindaConfig.mirrored
-    softmax_sample: int = LindaConfig.softmax_sample
-    max_length: int = LindaConfig.max_length
+    config: LindaConfig = field(default_factory=LindaConfig)
     restyled: float = 0.0
     middle: float = 1.0
     window: int = 2**16
@@ -121,6 +110,7 @@ class TrainingSettings:
     checkpoint_every: int = 500
 
     def __post_init__(self) -> None:
+        checked_kind(self.config, "config", LindaConfig, "a LindaConfig")
         for name, (least, most) in _INTEGERS.items():
             checked_integer(getattr(self, name), name, least, most)
         for name, (lowest, highest) in _NUMBERS.items():
@@ -147,9 +137,19 @@ class TrainingSettings:
             raise LindaError(
                 f"pair_share is {self.pair_share} and text_share is {self.text_share}; together they must not exceed 1"
             )
-        if self.middles and self.mixing != "attention":
+        if self.middles and self.config.mixing != "attention":
             raise LindaError("training on middles needs attention mixing: give --mixing attention")
-        LindaConfig(base={}, **self.of_the_model())  # checks them before hours of work
+
+    def changed(self, **settings: Any) -> TrainingSettings:
+        """Return a copy with other values, given by name; also those of `config`, such as `noise`."""
+        of_config = {name: settings.pop(name) for name in _OF_CONFIG if name in settings}
+        return replace(self, **{"config": replace(self.config, **of_config), **settings})
+
+    def by_name(self) -> dict[str, Any]:
+        """Return all settings, also those of `config`, as `changed` takes them."""
+        settings = asdict(self)
+        config = settings.pop("config")
+        return settings | {name: config[name] for name in _OF_CONFIG}
 
     def pairs_per_process(self, processes: int) -> int:
         """A minibatch has the same size however many processes share it."""
@@ -168,11 +168,6 @@ class TrainingSettings:
             )
         return size // processes
 
-    def of_the_model(self) -> dict[str, Any]:
-        """Return the settings that are part of the model's configuration."""
-        shared = {field.name for field in fields(LindaConfig)} - {"base"}
-        return {name: value for name, value in asdict(self).items() if name in shared}
-
 
 PRESETS = {
     "paper": TrainingSettings(),
@@ -186,10 +181,7 @@ PRESETS = {
         decay=0.3,
         clip=1.0,
         dropout=0.0,
-        mask_probability=0.1,
-        middle_noise=3.4,
-        mirrored=True,
-        softmax_sample=6000,
+        config=LindaConfig(middle_noise=3.4, mirrored=True, softmax_sample=6000),
         restyled=0.35,
         engine="auto",
     ),

@@ -11,8 +11,8 @@ from linda.measures import unigram_precision
 from linda.model import LindaModel
 from linda.model.batching import by_length
 from linda.model.loss import IGNORED, as_targets
-from linda.training.corpus import Tokenizer
 from linda.training.middle_batches import MiddlePair, middle_batch
+from linda.training.pair_batches import Tokenizer
 
 RATIOS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _BATCH = 32

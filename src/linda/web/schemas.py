@@ -90,7 +90,7 @@ class GateSwitches(_Request):
 
 
 class AugmentSettings(_Request):
-    """Fields of `linda.Augmenter`; the page shows the descriptions as help."""
+    """Fields of `AugmentationSettings`; the page shows the descriptions as help."""
 
     text: str = Field(default="text", description="Text column.")
     label: str = Field(default="label", description="Label column, with hard or soft labels.")

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ class LoadedMethods:
 
 
 def make_augmenter(settings: dict[str, Any], loaded: LoadedMethods, progress: Progress) -> Augmenter:
-    """Create an augmenter; settings: fields of `Augmenter`, with the gates as {"copies": True, …}."""
+    """Create an augmenter; settings: those of `Augmenter`, with the gates as {"copies": True, …}."""
     given = dict(settings)
     name, raw, gates = given.pop("method"), given.pop("raw_ratio"), given.pop("gates")
     observed = _Observed(loaded.find(name, raw), progress, rows_per_text=1 if given["pair"] is None else 1 / 2)
@@ -200,7 +200,7 @@ def preview_table(
         plan = whole[:rows]
         progress.total = len(plan)
         summary = augment_file(
-            replace(augmenter, only_new=True),
+            Augmenter(augmenter.settings, only_new=True),
             table.path,
             output,
             source_format=table.file_format,
@@ -209,11 +209,11 @@ def preview_table(
         )
     new = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     output.unlink()
-    columns = augmenter.text_columns
+    columns, label = augmenter.settings.text_columns, augmenter.settings.label
     numbers = {row[key] for row in new for key in ("parent_a", "parent_b")}
-    parents = _rows_of(table, numbers, columns, augmenter.label)
+    parents = _rows_of(table, numbers, columns, label)
     return {
-        "rows": [_preview_row(row, parents, columns, augmenter.label) for row in new],
+        "rows": [_preview_row(row, parents, columns, label) for row in new],
         "label_names": list(summary.counts),
         "planned_in_all": len(whole),
         **summary_values(summary),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linda.augmentation.labels import LabelName, shown
-from linda.augmentation.planning.plan import (
+from linda.augmentation.plan import (
     MOST_ROWS,
     RATIO_DECIMALS,
     Classes,
@@ -120,6 +120,11 @@ def _missing(counts: Mapping[LabelName, int], targets: Mapping[LabelName, int]) 
                 "rows are never dropped, so request more"
             )
         yield name, target - counts[name]
+
+
+def to_make(counts: Mapping[LabelName, int], balance: Balance) -> np.ndarray:
+    """Result of `rows_to_make` as an array (C,)."""
+    return np.array([*rows_to_make(counts, balance).values()], dtype=np.int64)
 
 
 # --- which rows -----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from linda.augmentation.examples import Examples
-from linda.augmentation.planning.plan import NoPartnerError
+from linda.augmentation.plan import NoPartnerError
 from linda.classifier.encoder import SentenceEncoder
 from linda.model.pretrained import find_device
 
