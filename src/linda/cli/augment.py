@@ -170,12 +170,11 @@ def command(
         plan = plan if settings["balance"] is not None else drawn
     if output is None:
         return
-    executor = {}
     if on == "ray":
         from linda.file_runs.ray_executor import RayExecutor
 
         workers = settings["workers"] if "workers" in asked_for(context) else None
-        executor = {"executor": RayExecutor.connect(ray_address, workers, gpus_per_worker)}
+        run["executor"] = RayExecutor.connect(ray_address, workers, gpus_per_worker)
     try:
         summary = augment_file(
             augmenter,
@@ -186,7 +185,6 @@ def command(
             plan=plan,
             block_range=None if block_range is None else option_values.block_range(block_range),
             **run,
-            **executor,
             on_note=lambda note: click.echo(f"linda: {note}", err=True),
         )
     except KeyboardInterrupt:

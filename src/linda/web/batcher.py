@@ -10,7 +10,6 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
@@ -98,7 +97,10 @@ class Batcher:
         """
         loop = asyncio.get_running_loop()
         results: asyncio.Queue[Result] = asyncio.Queue()
-        put = partial(loop.call_soon_threadsafe, results.put_nowait)
+
+        def put(result: Result) -> None:
+            loop.call_soon_threadsafe(results.put_nowait, result)
+
         return self._results(self._enqueue(rows, settings, put, bounded=True), results, len(rows))
 
     async def _results(
