@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -64,11 +65,14 @@ class ListTable:
         return self._length
 
     def fetch(self, column: str, rows: Sequence[int]) -> list[Any]:
-        values = self._lists[column]
+        values = self._values(column)
         return [values[row] for row in rows]
 
     def scan(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        return zip(*(self._lists[column] for column in columns), strict=True)
+        return zip(*map(self._values, columns), strict=True)
+
+    def _values(self, column: str) -> Sequence[Any]:
+        return self._lists[column]
 
 
 @dataclass(frozen=True)
@@ -244,20 +248,17 @@ class _ExtendedTable:
 
     def __init__(self, table: Table, text: str, texts: list[str]) -> None:
         self.columns = table.columns
-        self._table, self._text, self._texts = table, text, texts
+        self._table = table
+        self._more = ListTable({name: texts if name == text else [None] * len(texts) for name in table.columns})
 
     def __len__(self) -> int:
-        return len(self._table) + len(self._texts)
+        return len(self._table) + len(self._more)
 
     def fetch(self, column: str, rows: Sequence[int]) -> list[Any]:
         first = len(self._table)
         known = iter(self._table.fetch(column, [row for row in rows if row < first]))
-        return [next(known) if row < first else self._value(column, row - first) for row in rows]
+        more = iter(self._more.fetch(column, [row - first for row in rows if row >= first]))
+        return [next(known if row < first else more) for row in rows]
 
     def scan(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        yield from self._table.scan(columns)
-        for number in range(len(self._texts)):
-            yield tuple(self._value(column, number) for column in columns)
-
-    def _value(self, column: str, number: int) -> Any:
-        return self._texts[number] if column == self._text else None
+        return chain(self._table.scan(columns), self._more.scan(columns))

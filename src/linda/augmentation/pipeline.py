@@ -106,7 +106,11 @@ class Augmenter:
             warnings.warn(note, stacklevel=2)
         start = time.monotonic()
         rows, tally = self._new_rows(examples, *planned_rows(examples, settings, plan))
-        summary = RunSummary.of(examples, tally, time.monotonic() - start, settings)
+        counts = examples.labels.counts()
+        wanted = None if settings.balance is None else to_make(counts, settings.balance)
+        count = len(examples.table) - examples.unlabelled
+        seconds = time.monotonic() - start
+        summary = RunSummary(count, examples.skipped, counts, tally, seconds, settings, wanted)
         if settings.progress:
             print(summary, file=sys.stderr)
         for note in summary.notes():
@@ -371,10 +375,9 @@ class _GrowingPlan:
 
 def _requests(examples: Examples, plan: Plan, mixes: bool) -> list[TextRequest]:
     first = examples.fetch(plan.row.tolist())
-    if not mixes:
-        return [TextRequest(a, None, None, row.seed) for a, row in zip(first, plan, strict=True)]
-    second = examples.fetch(plan.partner.tolist())
-    return [TextRequest(a, b, row.alpha, row.seed) for a, b, row in zip(first, second, plan, strict=True)]
+    second = examples.fetch(plan.partner.tolist()) if mixes else [None] * len(plan)
+    rows = zip(first, second, plan, strict=True)
+    return [TextRequest(a, b, row.alpha if mixes else None, row.seed) for a, b, row in rows]
 
 
 def _labelled(

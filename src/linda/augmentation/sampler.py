@@ -130,7 +130,7 @@ class LindaSampler(BaseOverSampler):
         if isinstance(self.method, str) and isinstance(self.model, str | Path | None) and self.workers == 1:
             of_method = ("method", "model", "engine", "translate", "trigrams", "protect")
             checked = AugmentationSettings(**{name: settings[name] for name in of_method})  # refuses wrong types
-            method = _loaded_method(*(_hashable(getattr(checked, name)) for name in of_method))
+            method = _loaded_method(**{name: _hashable(getattr(checked, name)) for name in of_method})
             settings |= {"method": method, "model": None, "engine": "auto", "translate": None, "trigrams": None}
         gates = Gates() if self.gates is None else checked_kind(self.gates, "gates", Gates, "Gates, or None for all")
         return Augmenter(balance=targets, seed=seed, gates=gates, only_new=True, **settings)
@@ -152,17 +152,8 @@ def _hashable(given: Any) -> Any:
 
 # Cross-validation clones the sampler for each fold; all clones share the model, and none of them pickles it.
 @lru_cache(maxsize=1)
-def _loaded_method(
-    method: str,
-    model: str | Path | None,
-    engine: str,
-    translate: Any,
-    trigrams: str | Path | None,
-    protect: str | tuple[str, ...],
-) -> AugmentationMethod:
-    return AugmentationSettings(
-        method=method, model=model, engine=engine, translate=translate, trigrams=trigrams, protect=protect
-    ).load_method()
+def _loaded_method(**settings: Any) -> AugmentationMethod:
+    return AugmentationSettings(**settings).load_method()
 
 
 def _texts_of(data: Any) -> tuple[list[Any], tuple[int, ...]]:

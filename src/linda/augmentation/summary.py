@@ -110,27 +110,6 @@ class RunSummary:
     settings: AugmentationSettings
     wanted: np.ndarray | None = None  # new rows of each class (C,), if classes are balanced
 
-    @classmethod
-    def of(cls, examples: Examples, tally: Tally, seconds: float, settings: AugmentationSettings) -> "RunSummary":
-        """The summary of a run on these rows.
-
-        Args:
-            examples: The rows.
-            tally: Counts of the new rows.
-            seconds: Time of the run.
-            settings: The settings of the run.
-
-        Returns:
-            The summary.
-
-        Example:
-            print(RunSummary.of(examples, tally, 2.5, settings))
-        """
-        counts = examples.labels.counts()
-        rows = len(examples.table) - examples.unlabelled
-        wanted = None if settings.balance is None else to_make(counts, settings.balance)
-        return cls(rows, examples.skipped, counts, tally, seconds, settings, wanted)
-
     def __str__(self) -> str:
         tally = self.tally
         engine = self.settings.engine_name

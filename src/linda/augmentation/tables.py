@@ -111,29 +111,19 @@ def _originals_in_memory(examples: Examples, new: Columns) -> Columns:
     return _original_columns(examples, examples.kept, weighted=WEIGHT.keys() <= new.keys())
 
 
-class FrameTable:
+class FrameTable(ListTable):
     """A pandas DataFrame. Rows are numbered by position, whatever the index."""
 
     def __init__(self, frame: "pd.DataFrame") -> None:
-        self.columns = list(frame.columns)
+        self.columns, self._length = list(frame.columns), len(frame)
         self._frame = frame
-        self._lists: Columns = {}
-
-    def __len__(self) -> int:
-        return len(self._frame)
-
-    def fetch(self, column: str, rows: Sequence[int]) -> list[Any]:
-        values = self._values(column)
-        return [values[row] for row in rows]
-
-    def scan(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        return zip(*(self._values(column) for column in columns), strict=True)
+        self._converted: Columns = {}
 
     def _values(self, column: str) -> list[Any]:
-        if column not in self._lists:
+        if column not in self._converted:
             series = self._frame[column].astype(object)
-            self._lists[column] = series.where(series.notna(), None).tolist()
-        return self._lists[column]
+            self._converted[column] = series.where(series.notna(), None).tolist()
+        return self._converted[column]
 
 
 _PANDAS_TYPES = {pa.int64(): "Int64", pa.float64(): "float64", pa.string(): "str"}

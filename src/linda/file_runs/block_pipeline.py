@@ -6,7 +6,6 @@ from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from linda.files.spool import Spool
 from linda.files.textio import atomic_path
 
 
-class PartWriter:
+class PartWriter(ExitStack):
     """Writes the parts of a run. The model and the workers are started by the first block and serve all of them.
 
     Args:
@@ -54,19 +53,11 @@ class PartWriter:
         *,
         keep_journals: bool = True,
     ) -> None:
+        super().__init__()
         self._folder, self._manifest, self._augmenter, self._plan = folder, manifest, augmenter, plan
         self._settings = augmenter.settings
         self._keep_journals = keep_journals
-        self._opened = ExitStack()
         self._teacher: Any = None
-
-    def __enter__(self) -> "PartWriter":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
-        return self._opened.__exit__(kind, error, traceback)
 
     def __call__(self, number: int) -> None:
         """Write the part of a block: originals and new rows. It appears only when it is complete."""
@@ -99,7 +90,7 @@ class PartWriter:
 
     @cached_property
     def _write_all(self) -> WriteAll:
-        return self._opened.enter_context(self._augmenter.writing())
+        return self.enter_context(self._augmenter.writing())
 
     @contextmanager
     def _journal(self, number: int) -> Iterator[Journal]:

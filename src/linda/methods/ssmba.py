@@ -5,9 +5,9 @@ The model is any masked language model, or a LINDA model: those are trained to r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 import torch
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _BATCH_TOKENS = 4096
 
 
-class _Reconstruction(Protocol):
-    def __call__(self, texts: Sequence[str], seeds: Sequence[int], share: float) -> list[str]: ...
+# Reconstructs texts, with seeds, of which a share is masked.
+_Reconstruction = Callable[[Sequence[str], Sequence[int], float], list[str]]
 
 
 class Ssmba(AugmentationMethod):
@@ -51,11 +51,7 @@ class Ssmba(AugmentationMethod):
         if not 0 < share <= 1:
             raise LindaError(f"the share that SSMBA masks is {share}; it must be above 0 and at most 1")
         self.share = share
-        self._reconstruct: _Reconstruction
-        if _is_masked_model(model):
-            self._reconstruct = MaskedModel(model)
-        else:
-            self._reconstruct = Denoiser(model, engine)
+        self._reconstruct: _Reconstruction = MaskedModel(model) if _is_masked_model(model) else Denoiser(model, engine)
 
     @staticmethod
     def engine_for(model: str | Path | Interpolator | None, engine: str) -> str | None:
