@@ -36,7 +36,7 @@ from linda.augmentation.labelling import LabelRule, find_teacher
 from linda.augmentation.labels import LabelName, rounded
 from linda.augmentation.plan import NoPartnerError, Plan, make_plan
 from linda.augmentation.settings import AugmentationSettings
-from linda.augmentation.summary import RunSummary, Tally, notes
+from linda.augmentation.summary import RunSummary, Tally, plan_notes
 from linda.augmentation.tables import NewRow, as_table, is_a, joined, joined_lists, known_classes, new_columns
 from linda.augmentation.texts import (
     Draft,
@@ -102,11 +102,12 @@ class Augmenter:
                 raise LindaError(f'the DatasetDict has no split "train", only {", ".join(data)}; give one Dataset')
             return type(data)({**data, "train": self.augment(data["train"], plan)})
         examples = check_rows(as_table(data), settings, known_classes(data, settings.label))
-        for note in notes(examples, settings, plan_is_given=plan is not None):
+        counts = examples.labels.counts()
+        sets = np.bincount(examples.labels.codes[examples.kept]).tolist()
+        for note in [*examples.notes, *(plan_notes(counts, [sets], settings) if plan is None else ())]:
             warnings.warn(note, stacklevel=2)
         start = time.monotonic()
         rows, tally = self._new_rows(examples, *planned_rows(examples, settings, plan))
-        counts = examples.labels.counts()
         wanted = None if settings.balance is None else to_make(counts, settings.balance)
         count = len(examples.table) - examples.unlabelled
         seconds = time.monotonic() - start

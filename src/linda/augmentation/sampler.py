@@ -121,7 +121,8 @@ class LindaSampler(BaseOverSampler):
         self.partner_indices_ = np.array([-1] * len(texts) + partners, dtype=np.int64)
         alphas = [np.nan if row["alpha"] is None else row["alpha"] for row in new]
         self.alphas_ = np.array([np.nan] * len(texts) + alphas, dtype=np.float64)
-        result = np.array(texts + [row["text"] for row in new], dtype=str if _is_unicode(X) else object)
+        is_unicode = isinstance(X, np.ndarray) and X.dtype.kind == "U"
+        result = np.array(texts + [row["text"] for row in new], dtype=str if is_unicode else object)
         return result.reshape(-1, *shape), np.concatenate([y, y[parents]]) if parents else y.copy()
 
     def _augmenter(self, targets: dict[Any, int], seed: int) -> Augmenter:
@@ -164,7 +165,3 @@ def _texts_of(data: Any) -> tuple[list[Any], tuple[int, ...]]:
     if array.ndim == 1 or (array.ndim == 2 and array.shape[1] == 1):
         return array.ravel().tolist(), array.shape[1:]
     raise LindaError(f"X has the shape {array.shape}; give a list of texts, a Series or one column")
-
-
-def _is_unicode(data: Any) -> bool:
-    return isinstance(data, np.ndarray) and data.dtype.kind == "U"

@@ -82,10 +82,8 @@ def as_table(data: Any) -> Table:
 
 def known_classes(data: Any, label: str) -> Sequence[LabelName] | None:
     """All classes that the data's type declares, including those without rows."""
-    if is_a(data, "datasets", "Dataset"):
-        names = getattr(data.features.get(label), "names", None)
-        return None if names is None else range(len(names))
-    return None
+    names = getattr(data.features.get(label), "names", None) if is_a(data, "datasets", "Dataset") else None
+    return None if names is None else range(len(names))
 
 
 def joined(data: Any, examples: Examples, new: Columns, only_new: bool) -> Any:

@@ -20,7 +20,6 @@ from linda.augmentation.summary import Tally
 from linda.augmentation.tables import joined_batches
 from linda.augmentation.texts import WriteAll
 from linda.file_runs import blocks
-from linda.file_runs.blocks import Block
 from linda.file_runs.journal import Journal
 from linda.file_runs.parts import Manifest, PartsFolder
 from linda.files.spool import Spool
@@ -61,22 +60,20 @@ class PartWriter(ExitStack):
 
     def __call__(self, number: int) -> None:
         """Write the part of a block: originals and new rows. It appears only when it is complete."""
-        block, schema = self._manifest.table.blocks[number], self._manifest.schema
+        table, schema = self._manifest.table, self._manifest.schema
+        block = table.blocks[number]
         with self._folder.storage.reading(self._folder.block_input(number)) as path, self._journal(number) as journal:
             spool = Spool(path)
             row_numbers = self._folder.row_numbers(self._manifest, block)
-            examples = check_rows(spool, self._settings, self._manifest.table.classes, row_numbers)
-            plan, planner = self._block_plan(examples, block, journal)
+            examples = check_rows(spool, self._settings, table.classes, row_numbers)
+            neighbours = None if self._plan is not None else _neighbours(self._settings, examples, journal)
+            plan, planner = blocks.plan_block(examples, self._settings, block, table, self._plan, neighbours)
             self._generate(examples, plan, planner, journal)
             rows = chain.from_iterable(chunk.rows for chunk in journal.chunks())
             batches = joined_batches(spool, examples, rows, self._settings, schema, row_numbers)
             tally = sum((chunk.tally for chunk in journal.chunks()), Tally())
             self._folder.write_part(self._manifest, number, batches, tally)
             journal.remove()
-
-    def _block_plan(self, examples: Examples, block: Block, journal: Journal) -> tuple[Plan, BalancedPlanner | None]:
-        neighbours = None if self._plan is not None else _neighbours(self._settings, examples, journal)
-        return blocks.plan_block(examples, self._settings, block, self._manifest.table, self._plan, neighbours)
 
     def _generate(self, examples: Examples, plan: Plan, planner: BalancedPlanner | None, journal: Journal) -> None:
         """Append the chunks of the plan that are missing in the journal."""
@@ -94,12 +91,8 @@ class PartWriter(ExitStack):
 
     @contextmanager
     def _journal(self, number: int) -> Iterator[Journal]:
-        folder = self._folder.journal_folder(number) if self._keep_journals else None
-        if folder is not None:
-            with Journal(folder) as journal:
-                yield journal
-            return
-        with tempfile.TemporaryDirectory() as temporary, Journal(Path(temporary) / "journal") as journal:
+        kept = self._folder.journal_folder(number) if self._keep_journals else None
+        with tempfile.TemporaryDirectory() as temporary, Journal(kept or Path(temporary) / "journal") as journal:
             yield journal
 
 

@@ -21,13 +21,12 @@ from linda.augmentation.plan import Plan
 from linda.augmentation.settings import EXECUTION, AugmentationSettings
 from linda.augmentation.tables import joined_schema
 from linda.errors import LindaError
-from linda.file_runs import blocks
 from linda.file_runs.blocks import BlockedTable
 from linda.file_runs.parts import Manifest, PartsFolder
 from linda.files.inputs import InputFile, read_files
 from linda.files.paths import file_digest
 from linda.files.shuffle import shuffled
-from linda.files.spool import Spool, write_spool
+from linda.files.spool import Spool, cut, write_spool
 from linda.files.tables import check_writable
 
 WEIGHT_BITS = "int8_weight_bits"  # of the machine that began a run
@@ -134,7 +133,7 @@ def prepare(
     rows = read_files(files, settings.text_columns)
     if run["shuffle"]:
         rows = shuffled(rows, settings.seed, folder.work)
-    for number, batches in enumerate(blocks.cut(rows, run["block_rows"])):
+    for number, batches in enumerate(cut(rows, run["block_rows"])):
         if run["shuffle"]:
             batches, numbers = _without_numbers(batches)
             folder.write_row_numbers(number, numbers)
