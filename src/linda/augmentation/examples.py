@@ -80,16 +80,11 @@ class Examples:
     """A table whose texts and labels are valid, except for skipped rows (label code −1)."""
 
     table: Table
-    text: str
-    pair: str | None
+    text_columns: list[str]  # one, or the two of a pair task
     label: str
     labels: Labels
     notes: tuple[str, ...]  # for the user: skipped rows, a single class
     unlabelled: int = 0  # rows at the end of the table that have no label and can only be partners
-
-    @property
-    def text_columns(self) -> list[str]:
-        return [self.text] if self.pair is None else [self.text, self.pair]
 
     @property
     def kept(self) -> np.ndarray:
@@ -161,7 +156,7 @@ def read_examples(
         reader.add(value, f"row {row}")
     labels = reader.labels(lambda rows: table.fetch(label, rows))
     notes = table_notes(int((labels.codes < 0).sum()), labels.counts())
-    return Examples(table, text, pair, label, labels, tuple(notes))
+    return Examples(table, text_columns, label, labels, tuple(notes))
 
 
 def _check_columns(columns: Sequence[str], text_columns: Sequence[str], label: str, reserved: Sequence[str]) -> None:
@@ -238,9 +233,8 @@ def with_unlabelled(examples: Examples, texts: list[str]) -> Examples:
     """The rows, followed by unlabelled ones, which can only be partners: number n is the first of them after n rows."""
     codes = np.concatenate([examples.labels.codes, np.full(len(texts), -1, dtype=np.int32)])
     labels = replace(examples.labels, codes=codes)
-    return replace(
-        examples, table=_ExtendedTable(examples.table, examples.text, texts), labels=labels, unlabelled=len(texts)
-    )
+    table = _ExtendedTable(examples.table, examples.text_columns[0], texts)
+    return replace(examples, table=table, labels=labels, unlabelled=len(texts))
 
 
 class _ExtendedTable:

@@ -168,12 +168,12 @@ def fit_teacher(examples: Examples, encoder: str | Path | None = None, *, seed: 
     from linda.classifier import TextClassifier
 
     rows = examples.kept
-    texts = _Column(examples.table, examples.text, rows)
-    pairs = None if examples.pair is None else _Column(examples.table, examples.pair, rows)
+    columns = [_Column(examples.table, column, rows) for column in examples.text_columns]
     known = examples.labels
     labels: Any = known.most_likely(rows) if known.soft is None else known.distributions(rows)
     teacher = TextClassifier(encoder, progress=progress)
-    return teacher.fit(texts, labels, pairs, classes=known.names, seed=seed)
+    pairs = columns[1] if len(columns) > 1 else None
+    return teacher.fit(columns[0], labels, pairs, classes=known.names, seed=seed)
 
 
 def load_teacher(folder: str | Path, names: Sequence[LabelName]) -> Any:

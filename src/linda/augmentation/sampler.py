@@ -131,7 +131,8 @@ class LindaSampler(BaseOverSampler):
         if isinstance(self.method, str) and isinstance(self.model, str | Path | None) and self.workers == 1:
             of_method = ("method", "model", "engine", "translate", "trigrams", "protect")
             checked = AugmentationSettings(**{name: settings[name] for name in of_method})  # refuses wrong types
-            method = _loaded_method(**{name: _hashable(getattr(checked, name)) for name in of_method})
+            given = {name: getattr(checked, name) for name in of_method}
+            method = _loaded_method(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
             settings |= {"method": method, "model": None, "engine": "auto", "translate": None, "trigrams": None}
         gates = Gates() if self.gates is None else checked_kind(self.gates, "gates", Gates, "Gates, or None for all")
         return Augmenter(balance=targets, seed=seed, gates=gates, only_new=True, **settings)
@@ -144,11 +145,6 @@ class LindaSampler(BaseOverSampler):
         tags.input_tags.string = True
         tags.sampler_tags.sample_indices = True
         return tags
-
-
-def _hashable(given: Any) -> Any:
-    """Return several texts as a tuple, for the cache."""
-    return given if given is None or isinstance(given, str | Path) else tuple(given)
 
 
 # Cross-validation clones the sampler for each fold; all clones share the model, and none of them pickles it.

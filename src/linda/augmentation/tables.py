@@ -100,7 +100,7 @@ def joined_lists(data: Mapping[str, Sequence[Any]], examples: Examples, new: Col
     """Parallel lists; columns that new rows lack are None there."""
     originals = {name: [values[row] for row in examples.kept] for name, values in data.items()}
     originals |= {examples.label: examples.labels.most_likely(examples.kept)} | _originals_in_memory(examples, new)
-    missing = [None] * len(new[examples.text])
+    missing = [None] * len(new[examples.label])
     return {name: values + new.get(name, missing) for name, values in originals.items()}
 
 
@@ -196,7 +196,7 @@ def _joined_datasets(data: "datasets.Dataset", examples: Examples, new: Columns,
     added = _originals_in_memory(examples, new)
     kept = kept.remove_columns([name for name in added if name in kept.column_names])
     kept = concatenate_datasets([kept, as_dataset(added)], axis=1)
-    missing = [None] * len(new[examples.text])
+    missing = [None] * len(new[examples.label])
     fresh = as_dataset({name: new.get(name, missing) for name in kept.column_names})
     return concatenate_datasets([kept, fresh]).with_format(data.format["type"], **data.format["format_kwargs"])
 

@@ -177,9 +177,10 @@ def command(
     executor = {}
     if on == "ray":
         from linda.file_runs.ray_executor import RayExecutor
+        from linda.file_runs.ray_pool import RayPool
 
         workers = settings["workers"] if "workers" in asked_for(context) else None
-        executor = {"executor": RayExecutor.connect(ray_address, workers, gpus_per_worker)}
+        executor = {"executor": RayExecutor(RayPool.connect(ray_address, workers, gpus_per_worker))}
     try:
         summary = augment_file(
             augmenter,
