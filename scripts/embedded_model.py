@@ -5,8 +5,9 @@
 1. Cut the base: fewer pieces.
 2. Train on the paper's objective (Eq. 6).
 3. Count trigrams, and make middles: crossovers of real sentences, ranked by a language model.
-4. Train on middles, plain sentences and the paper's objective together.
-5. Store the weights in 8 bits.
+4. Train on plain sentences, with a few minibatches of the paper's objective.
+5. Train on plain sentences, the paper's objective and middles.
+6. Store the weights in 8 bits.
 
 BASE is the folder of OPUS-MT fr→en, LM that of SmolLM2-135M. DATA holds the files wiki.txt.xz, other.txt.gz and
 heldout.txt.xz in a folder corpus. WORK keeps what each step makes. The command can be stopped at any time and given
@@ -15,7 +16,6 @@ again: finished steps are skipped, and unfinished ones continue where they stopp
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from linda.errors import LindaError
@@ -34,18 +34,29 @@ PIECES = 30_000
 DECODER_LAYERS = range(6)  # all
 OTHER_SHARE = 0.35  # of all sentences: reviews, news, everyday sentences, a few questions
 QUESTION_SHARE = 0.08  # more questions: among the others they are one in eighteen
-SECOND_STAGE = {
+READING = {
     "mixing": "attention",
-    "pair_share": 0.2,  # of the minibatches: the paper's objective
-    "text_share": 0.6,  # plain sentences; the others are middles
+    "texts": 128,  # plain sentences in a minibatch of their own
+    "mask_probability": 0.08,
+    "restyled": 0.3,
+    "precision": "bf16",
+}
+# Mostly plain sentences: reading without a source decides which crossover is chosen.
+SENTENCES_STAGE = READING | {
+    "text_share": 0.94,  # of the minibatches
+    "pair_share": 0.06,  # the paper's objective
+    "learning_rate": 4e-4,
+    "warmup": 100,
+    "decay": 0.05,
+}
+MIDDLES_STAGE = READING | {
+    "text_share": 0.7,
+    "pair_share": 0.18,  # the others are middles
     "candidates": 6,
     "pairs": 16,
-    "learning_rate": 3e-4,
-    "warmup": 30,
+    "learning_rate": 3.5e-4,
+    "warmup": 40,
     "decay": 0.9,
-    "mask_probability": 0.08,
-    "ends": 0.3,
-    "precision": "bf16",
 }
 
 
@@ -76,7 +87,7 @@ def make(arguments: argparse.Namespace) -> None:
     select_domain(other, "question", questions)
 
     sources = (str(wiki), f"{other}={OTHER_SHARE}", f"{questions}={QUESTION_SHARE}")
-    settings = replace(PRESETS["small"], corpus=sources, base=str(base), validation=str(held_out), steps=steps)
+    settings = PRESETS["small"].changed(corpus=sources, base=str(base), validation=str(held_out), steps=steps)
     first = train_stage(settings, work / "first-stage")
 
     table = work / "trigrams.safetensors"
@@ -88,9 +99,10 @@ def make(arguments: argparse.Namespace) -> None:
     middles = work / "middles"
     write_shards(middles, plan, TrigramModel.load(table), SeamRanker.load(arguments.lm), shards, progress=True)
 
-    settings = replace(settings, base=str(first), middles=(str(middles),), **SECOND_STAGE)
-    second = train_stage(settings, work / "second-stage")
-    LindaModel.from_pretrained(second).save_pretrained(arguments.output, bits=8)
+    second = train_stage(settings.changed(base=str(first), **SENTENCES_STAGE), work / "sentences-stage")
+    settings = settings.changed(base=str(second), middles=(str(middles),), **MIDDLES_STAGE)
+    third = train_stage(settings, work / "middles-stage")
+    LindaModel.from_pretrained(third).save_pretrained(arguments.output, bits=8)
 
 
 def train_stage(settings: TrainingSettings, output: Path) -> Path:

@@ -16,7 +16,7 @@ from linda.interpolation import Interpolator
 from linda.interpolation.crossing import CrossedTexts, _read_on, cross
 from linda.measures.word_overlap import words
 from linda.model import LindaModel
-from linda.model.attention_mixing import Mixture
+from linda.model.length_converter import Mixture
 from linda.model.tokens import Tokens
 from tiny_models import ATTENTION_WINDOW as WINDOW
 from tiny_models import save_tiny_attention, save_tiny_bart

@@ -153,7 +153,8 @@ def test_the_mixture_is_the_weighted_sum_of_the_converted_states(model: LindaMod
     a, b = model.tokenize(TEXTS_A[:1]), model.tokenize(TEXTS_B[:1])
     states_a, states_b = model.encode(**a), model.encode(**b)
     lengths = (a["attention_mask"].sum(1), b["attention_mask"].sum(1))
-    mixed, _ = model.converter.mix(states_a, a["attention_mask"], states_b, b["attention_mask"], torch.tensor([0.3]))
+    masks = a["attention_mask"], b["attention_mask"]
+    mixed = model.converter.mix(states_a, masks[0], states_b, masks[1], torch.tensor([0.3])).states
     target = mixed_lengths(*lengths, torch.tensor([0.3]))
     expected = 0.3 * model.converter(states_a, lengths[0], target) + 0.7 * model.converter(states_b, lengths[1], target)
     torch.testing.assert_close(mixed, expected)

@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 
 from linda.errors import LindaError, shortened
+from linda.evaluation.metrics import PRESENT
 
 # Rounding errors (0.30000000000000004) would make files longer and different between machines.
 _PROBABILITY_DECIMALS = 6
-
-# A row with several labels has a class if its value is at least this.
-PRESENT = 0.5
 
 LabelName = str | int | bool | float
 

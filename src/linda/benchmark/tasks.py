@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from linda.augmentation.examples import RECORD, ListTable, read_examples, read_unlabelled
-from linda.augmentation.labels import PRESENT, LabelName, shown
+from linda.augmentation.labels import LabelName, shown
 from linda.errors import LindaError
+from linda.evaluation.metrics import PRESENT
 
 
 @dataclass(frozen=True)

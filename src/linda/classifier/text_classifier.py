@@ -27,6 +27,7 @@ from linda.classifier.inputs import TrainingRows, by_position, check_rows
 from linda.classifier.losses import soft_binary_cross_entropy, soft_cross_entropy
 from linda.classifier.seeding import random_stream, seeded_dropout
 from linda.errors import MOST_SEED, LindaError, checked_integer, checked_kind, checked_number, reason, shortened
+from linda.evaluation.metrics import PRESENT
 from linda.files.folders import atomic_folder
 from linda.files.jsonfile import read_json_object
 from linda.files.paths import check_regular_file, checked_path
@@ -199,7 +200,7 @@ class TextClassifier:
         """Return the most likely class of each text; with `multi_label`, the list of its classes."""
         probabilities = self.predict_proba(texts, pairs)
         if self.multi_label:
-            rows = (zip(self.classes_, row, strict=True) for row in probabilities >= 0.5)
+            rows = (zip(self.classes_, row, strict=True) for row in probabilities >= PRESENT)
             return [[name for name, is_there in row if is_there] for row in rows]
         return [self.classes_[best] for best in probabilities.argmax(axis=1)]
 

@@ -14,6 +14,7 @@ from linda.classifier.inputs import TrainingRows, by_position
 from linda.classifier.probe import logistic_regression
 from linda.classifier.weighted_estimator import head_for, with_random_state
 from linda.errors import LindaError
+from linda.evaluation.metrics import PRESENT
 
 
 def tfidf_pipeline() -> Any:
@@ -76,7 +77,7 @@ class TextPipeline:
         joined = _joined(texts, pairs)
         if has_steps(self._pipeline):
             self._features = with_random_state(self._pipeline[:-1], seed)
-            known = (targets >= 0.5).astype(int) if self._multi_label else targets.argmax(axis=1)
+            known = (targets >= PRESENT).astype(int) if self._multi_label else targets.argmax(axis=1)
             vectors = self._features.fit_transform(joined, known)
         else:
             vectors = joined

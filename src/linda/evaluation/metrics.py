@@ -14,9 +14,9 @@ import numpy as np
 
 from linda.errors import LindaError
 
+PRESENT = 0.5  # from this value on, a row has a class, if rows may have several
 _BINS = 15  # of the calibration error, of equal width
 _COVERAGE = 0.8  # of accuracy_at_80: the share of the rows that are not rejected
-_HALF = 0.5  # from which a row has a class, if rows have several
 _LEAST_COUNT = 1e-12  # a class that does not occur has no hits either
 _LEAST_PROBABILITY = 1e-7  # in the log loss, which a single 0 would make infinite
 
@@ -141,7 +141,7 @@ def score_multi_label(probabilities: np.ndarray, truth: np.ndarray) -> Scores:
     """
     from sklearn.metrics import average_precision_score, roc_auc_score
 
-    has, found = truth >= _HALF, probabilities >= _HALF
+    has, found = truth >= PRESENT, probabilities >= PRESENT
     support, predicted, hits = has.sum(axis=0), found.sum(axis=0), (has & found).sum(axis=0)
     ranked = [code for code in range(truth.shape[1]) if 0 < support[code] < len(truth)]
     clipped = np.clip(probabilities, _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)

@@ -17,7 +17,6 @@ from tqdm import tqdm
 from linda.inspection.path import GRID
 from linda.measures.pairs import Pair
 from linda.model import LindaModel
-from linda.model.attention_mixing import Mixture
 from linda.model.batching import by_length
 from linda.model.loss import as_targets
 
@@ -65,6 +64,8 @@ def measure_conditions(
     log_p_a: dict[float, list[Tensor]] = {alpha: [] for alpha in GRID}
     log_p_b: dict[float, list[Tensor]] = {alpha: [] for alpha in GRID}
     tokens_a = tokens_b = 0
+    mixer = model.attention_mixing if mixing == ATTENTION else model.converter
+    assert mixer is not None
     with tqdm(total=len(pairs), desc=f"conditions ({mixing})", unit="pair", disable=not progress) as bar:
         for batch in by_length(pairs, lambda pair: len(pair[0]) + len(pair[1]), _BATCH_PAIRS):
             a, b = model.tokenize([a for a, _ in batch]), model.tokenize([b for _, b in batch])
@@ -72,7 +73,7 @@ def measure_conditions(
             targets_a, targets_b = as_targets(**a), as_targets(**b)
             for alpha in GRID:
                 ratios = torch.full((len(batch),), alpha, device=model.device)
-                mixture = _mixture(model, mixing, texts, ratios)
+                mixture = mixer.mix(*texts, ratios)
                 for log_p, targets in ((log_p_a, targets_a), (log_p_b, targets_b)):
                     found = model.log_likelihood(mixture.states, mixture.mask, targets, prior=mixture.prior)
                     log_p[alpha].append(found.double().cpu())
@@ -80,15 +81,6 @@ def measure_conditions(
             tokens_b += int(b["attention_mask"].sum())
             bar.update(len(batch))
     return [_point(alpha, torch.cat(log_p_a[alpha]), torch.cat(log_p_b[alpha]), tokens_a, tokens_b) for alpha in GRID]
-
-
-def _mixture(model: LindaModel, mixing: str, texts: tuple[Tensor, Tensor, Tensor, Tensor], ratios: Tensor) -> Mixture:
-    """texts: states (B, L, d) and mask (B, L) of a, then of b."""
-    if mixing == ATTENTION:
-        assert model.attention_mixing is not None
-        return model.attention_mixing.mix(*texts, ratios)
-    states, mask = model.converter.mix(*texts, ratios)
-    return Mixture(states, mask, mask.sum(dim=1))
 
 
 def _point(alpha: float, log_p_a: Tensor, log_p_b: Tensor, tokens_a: int, tokens_b: int) -> ConditionPoint:

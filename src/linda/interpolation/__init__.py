@@ -1,8 +1,9 @@
 """Interpolation: texts and their ratio or weights in, texts out.
 
-interpolator   the public class: batches rows, encodes, mixes and decodes them
+interpolator   the public class
 rows           checked rows: two texts and a ratio, or texts and weights
 jobs           rows split into jobs that fit the model's window
+job_writer     writes jobs: crossovers, and decoding where there are none
 encoded_texts  cache of encoder states
 crossing       scores all crossovers of two or more texts with the decoder
 between        decoding rules for texts between the two ends

@@ -31,7 +31,7 @@ from linda.engines import Engine
 from linda.engines.decoding import Decoding
 from linda.engines.forced import Branch, Reading
 from linda.errors import LindaError
-from linda.model.attention_mixing import Mixture
+from linda.model.length_converter import Mixture
 from linda.model.tokens import Tokens
 
 _PER_TOKEN = 8.0  # weight of the mean log-likelihood against the penalties for ratio and length

@@ -3,9 +3,9 @@
     linda = Interpolator.from_pretrained()
     linda.mix("What is the capital of France?", "How many people live in Tokyo?", alpha=0.5)
 
-Rows of (a, b, α, seed) or (texts, weights, seed) are split into jobs that fit the model's window; jobs are encoded,
-mixed and decoded in batches of similar length; the outputs of a row's jobs are joined, in the order of the input. The
-output of a row depends only on the row and the model, not on the other rows or the batch size.
+Rows of (a, b, α, seed) or (texts, weights, seed) are split into jobs that fit the model's window (`jobs`), which are
+written in batches of similar length (`job_writer`). The output of a row depends only on the row and the model, not on
+the other rows or the batch size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
-from torch import Tensor
 from tqdm import tqdm
 
 from linda import engines
@@ -23,24 +22,19 @@ from linda.config import LindaConfig
 from linda.engines import Engine
 from linda.engines.decoding import Decoding
 from linda.errors import LindaError, checked_integer
-from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, without_broken
-from linda.interpolation.crossing import CrossedTexts, cross, sequences_of
 from linda.interpolation.encoded_texts import EncodedTexts
-from linda.interpolation.jobs import Ids, Job, JobMaker, chunks
-from linda.interpolation.memory import give_back
+from linda.interpolation.job_writer import JobWriter
+from linda.interpolation.jobs import JobMaker
 from linda.interpolation.rows import Row, rows_to_mix
-from linda.model import LengthConverter, mixed_lengths
-from linda.model.attention_mixing import AttentionMixing, Mixture
-from linda.model.batching import MOST_TOKENS, batches, padded
+from linda.model import LengthConverter
+from linda.model.attention_mixing import AttentionMixing
+from linda.model.batching import MOST_TOKENS, batches
 from linda.model.checkpoint import load_attention_mixing, load_config, load_converter, model_folder
 from linda.model.pretrained import find_device
 from linda.model.tokens import Tokens
 
 if TYPE_CHECKING:
     from linda.model import LindaModel
-
-# Jobs are sorted by length within one chunk. Longer chunks mean less padding, but a longer wait for the first row.
-_BATCHES_IN_CHUNK = 8
 
 
 class Interpolator:
@@ -229,7 +223,7 @@ class Interpolator:
         by_attention = self.attention_mixing is not None and not raw
         jobs_of = JobMaker(self.config, self.tokens, by_attention=by_attention, raw=raw, copies=copies)
         jobs = (job for row in rows for job in jobs_of(row))
-        return self._stream(jobs, settings, batch_tokens, on_progress or (lambda count: None), encoded)
+        return JobWriter(self, settings, encoded, batch_tokens, on_progress).rows(jobs)
 
     @torch.inference_mode()
     def scores(self, texts: Sequence[str]) -> list[float | None]:
@@ -258,150 +252,9 @@ class Interpolator:
         """An empty memory of encoded texts."""
         return EncodedTexts(self.engine, self.config.base["pad_token_id"], **options)
 
-    def _stream(
-        self,
-        jobs: Iterable[Job],
-        decoding: Decoding,
-        asked: int | None,
-        on_progress: Callable[[int], object],
-        encoded: EncodedTexts | None,
-    ) -> Iterator[list[str]]:
-        def batch_tokens() -> int:  # evaluated per chunk: an engine may lower it when it runs out of memory
-            return self.engine.batch_tokens if asked is None else asked
-
-        encoded = self.encoded_texts(batch_tokens=batch_tokens()) if encoded is None else encoded
-        texts = [""] * decoding.n  # of the current row
-        for chunk in chunks(jobs, _BATCHES_IN_CHUNK * batch_tokens()):
-            written = self._write(chunk, encoded, decoding, batch_tokens(), on_progress)
-            for job, candidates in zip(chunk, written, strict=True):
-                texts = [text + new + job.gap for text, new in zip(texts, candidates, strict=True)]
-                if job.ends_row:
-                    yield texts
-                    texts = [""] * decoding.n
-            give_back()
-
-    @torch.inference_mode()
-    def _write(
-        self,
-        jobs: list[Job],
-        encoded: EncodedTexts,
-        decoding: Decoding,
-        batch_tokens: int,
-        on_progress: Callable[[int], object],
-    ) -> list[list[str]]:
-        """Return the candidates of each job, in the order of the jobs."""
-        written, jobs = self._cross(jobs, decoding, batch_tokens, on_progress)
-        left = [job for job, texts in zip(jobs, written, strict=True) if len(texts) < decoding.n]
-        states = encoded([text for job in left for text in job.ids])
-        for kind, settings in decoding_by_kind(decoding, self.tokens.bytes).items():
-            for by_attention in (False, True):
-                places = [
-                    i
-                    for i, job in enumerate(jobs)
-                    if job.kind == kind and job.by_attention == by_attention and len(written[i]) < decoding.n
-                ]
-                for group in batches(_mixed_lengths([jobs[i] for i in places]), batch_tokens, decoding.paths):
-                    batch = [places[i] for i in group]
-                    rows = [jobs[i] for i in batch]
-                    mixture = self._mixture(rows, states, by_attention)
-                    hypotheses = self.engine.decode(
-                        mixture.states,
-                        mixture.mask,
-                        settings,
-                        [row.seed for row in rows],
-                        [{token for text in row.ids for token in text} for row in rows],
-                        mixture.prior,
-                        mixture.lengths.tolist(),
-                    )
-                    for i, found in zip(batch, hypotheses, strict=True):
-                        texts = self.tokens.texts([hypothesis.ids for hypothesis in found])
-                        if kind != Kind.END:
-                            # A stable sort: likelier texts first, copies and invalid characters last.
-                            texts.sort(key=lambda text: is_unwanted(text, jobs[i].unwanted))
-                            texts = [without_broken(text) for text in texts]
-                        more = [text for text in texts if text not in written[i]] or texts
-                        written[i] = [*written[i], *more][: decoding.n]
-                        written[i] += written[i][-1:] * (decoding.n - len(written[i]))
-                    on_progress(sum(row.ends_row for row in rows))
-        return written
-
-    def _cross(
-        self, jobs: list[Job], decoding: Decoding, batch_tokens: int, on_progress: Callable[[int], object]
-    ) -> tuple[list[list[str]], list[Job]]:
-        """Write the texts that need no decoding: the text itself at an end, the best crossovers between.
-
-        Texts that have no crossover, or fewer than n, are crossed without the one of least weight, until two are left.
-
-        Returns:
-            The candidates of each job, and what is to be decoded if they are fewer than n.
-        """
-        jobs = list(jobs)
-        written: list[list[str]] = [[] for _ in jobs]
-        left = []
-        for i, job in enumerate(jobs):
-            if not job.by_attention or job.copies:
-                continue
-            if job.kind != Kind.END:
-                left.append(i)
-                continue
-            written[i] = [job.texts[0] if job.weights[0] >= 0.5 else job.texts[1]]
-            if decoding.n == 1:
-                on_progress(job.ends_row)
-        while left:
-            for texts in sorted({len(jobs[i].texts) for i in left}):
-                places = [i for i in left if len(jobs[i].texts) == texts]
-                self._cross_equally_many(jobs, places, written, decoding, batch_tokens, on_progress)
-            left = [i for i in left if len(written[i]) < decoding.n and len(jobs[i].texts) > 2]
-            for i in left:
-                jobs[i] = jobs[i].without_least()
-        return written, jobs
-
-    def _cross_equally_many(
-        self,
-        jobs: list[Job],
-        places: list[int],
-        written: list[list[str]],
-        decoding: Decoding,
-        batch_tokens: int,
-        on_progress: Callable[[int], object],
-    ) -> None:
-        """Add the best crossovers of the jobs at `places`, which have the same number of texts."""
-        crossed = {i: CrossedTexts(jobs[i].texts, jobs[i].weights, self.tokens, jobs[i].seed) for i in places}
-        places = [i for i in places if crossed[i].can_be_cut]
-        if not places:
-            return
-        assert self.attention_mixing is not None
-        paths = sequences_of(len(jobs[places[0]].texts))
-        for group in batches([jobs[i].longest for i in places], batch_tokens, paths):
-            batch = [places[i] for i in group]
-            no_texts = self.attention_mixing.without_texts(len(batch))
-            found = cross(self.engine, no_texts, [crossed[i] for i in batch], decoding)
-            for i, texts in zip(batch, found, strict=True):
-                new = [text for text in texts if text not in written[i]]
-                written[i] = [*written[i], *new][: decoding.n]
-                if len(written[i]) == decoding.n:
-                    on_progress(jobs[i].ends_row)
-
-    def _mixture(self, rows: list[Job], states: dict[Ids, Tensor], by_attention: bool) -> Mixture:
-        """Mix the states that the decoder attends to."""
-        alpha = torch.tensor([row.weights[0] for row in rows], dtype=torch.float64, device=self.engine.device)
-        states_a, mask_a = padded([states[row.ids[0]] for row in rows])
-        states_b, mask_b = padded([states[row.ids[1]] for row in rows])
-        if by_attention:
-            assert self.attention_mixing is not None
-            return self.attention_mixing.mix(states_a, mask_a, states_b, mask_b, alpha)
-        mixed, mask = self.converter.mix(states_a, mask_a, states_b, mask_b, alpha)
-        return Mixture(mixed, mask, mask.sum(dim=1))
-
 
 def engine_for(model: Interpolator | str | Path | None, engine: str = "auto") -> str:
     """Return the name of the engine that computes a model, without loading the model."""
     if isinstance(model, Interpolator):
         return model.engine.name
     return engines.choose(engine, load_config(model_folder(model)).base, find_device("auto"))
-
-
-def _mixed_lengths(pairs: list[Job]) -> list[int]:
-    """Eq. 3."""
-    lengths_a, lengths_b = (torch.tensor([len(pair.ids[t]) for pair in pairs]) for t in (0, 1))
-    return mixed_lengths(lengths_a, lengths_b, torch.tensor([pair.weights[0] for pair in pairs])).tolist()

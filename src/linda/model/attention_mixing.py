@@ -18,23 +18,12 @@ Shapes: B pairs, L tokens of a text, d the width of a state.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor, nn
 
-from linda.model.length_converter import mixed_lengths
+from linda.model.length_converter import Mixture, mixed_lengths
 
 _LENGTH_UNIT = 32.0  # tokens: scales lengths to the magnitude of the other features
-
-
-class Mixture(NamedTuple):
-    """What the decoder attends to."""
-
-    states: Tensor  # (B, S, d)
-    mask: Tensor  # (B, S): 1 for real states
-    lengths: Tensor  # (B,): L̃ of Eq. 3, the target length
-    prior: Tensor | None = None  # (B, S): added to the attention scores; None adds nothing
 
 
 class AttentionMixing(nn.Module):

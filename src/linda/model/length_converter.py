@@ -8,12 +8,22 @@ Shapes: B pairs, L tokens of a text, L̃ tokens of the mixture, d the width of a
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 # α·Lᵃ + (1−α)·Lᵇ may be slightly above a whole number, as 0.1·3 is: rounding that up would add a token.
 _FLOAT_DUST = 1e-4
+
+
+class Mixture(NamedTuple):
+    """What the decoder attends to."""
+
+    states: Tensor  # (B, S, d)
+    mask: Tensor  # (B, S): 1 for real states
+    lengths: Tensor  # (B,): L̃ of Eq. 3, the target length
+    prior: Tensor | None = None  # (B, S): added to the attention scores; None adds nothing
 
 
 def mixed_lengths(lengths_a: Tensor, lengths_b: Tensor, alpha: Tensor) -> Tensor:
@@ -51,13 +61,11 @@ class LengthConverter(nn.Module):
         weights = weights * is_wanted[:, :, None]
         return torch.bmm(weights.to(states.dtype), states)
 
-    def mix(
-        self, states_a: Tensor, mask_a: Tensor, states_b: Tensor, mask_b: Tensor, alpha: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Mix h̃ᵢ = α·h̃ᵃᵢ + (1−α)·h̃ᵇᵢ. States (B, Lᵃ, d) and (B, Lᵇ, d), α (B,) → mixture and mask, (B, L̃, ·)."""
+    def mix(self, states_a: Tensor, mask_a: Tensor, states_b: Tensor, mask_b: Tensor, alpha: Tensor) -> Mixture:
+        """Mix h̃ᵢ = α·h̃ᵃᵢ + (1−α)·h̃ᵇᵢ. States (B, Lᵃ, d) and (B, Lᵇ, d), α (B,) → L̃ states per pair."""
         lengths_a, lengths_b = mask_a.sum(1), mask_b.sum(1)
         lengths = mixed_lengths(lengths_a, lengths_b, alpha)  # (B,)
         share = alpha.to(states_a.dtype)[:, None, None]
         mixed = share * self(states_a, lengths_a, lengths) + (1 - share) * self(states_b, lengths_b, lengths)
         mask = torch.arange(mixed.shape[1], device=mixed.device) < lengths[:, None]
-        return mixed, mask.long()
+        return Mixture(mixed, mask.long(), lengths)

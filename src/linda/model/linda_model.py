@@ -285,8 +285,8 @@ class LindaModel(nn.Module):
         targets = torch.cat([targets_a.flatten(), targets_b.flatten()])
         sample = self._piece_sample(targets, generator) if self.training else None
         return linda_loss(
-            self.log_likelihood(*mixture_a, targets_a, sample),
-            self.log_likelihood(*mixture_b, targets_b, sample),
+            self.log_likelihood(mixture_a.states, mixture_a.mask, targets_a, sample),
+            self.log_likelihood(mixture_b.states, mixture_b.mask, targets_b, sample),
             targets_a,
             targets_b,
             alpha,
@@ -322,13 +322,9 @@ class LindaModel(nn.Module):
         """Mix texts; return mixed states and mask, (B, L̃, ·)."""
         first, second = self.tokenize(a), self.tokenize(b)
         ratios = torch.as_tensor(alpha, dtype=torch.float64, device=self.device).expand(len(a))
-        return self.converter.mix(
-            self.encode(**first),
-            first["attention_mask"],
-            self.encode(**second),
-            second["attention_mask"],
-            ratios,
-        )
+        masks = first["attention_mask"], second["attention_mask"]
+        mixture = self.converter.mix(self.encode(**first), masks[0], self.encode(**second), masks[1], ratios)
+        return mixture.states, mixture.mask
 
 
 def as_encoder_output(states: Tensor) -> Any:

@@ -83,11 +83,9 @@ def train(
         run.check(resume)
     with _own_randomness([settings.seed]):  # for new embeddings of the base, if any
         model = run.load_model() if run.last_step else start_model(settings)
-    positions = model.config.base.get("max_position_embeddings")
-    if positions is not None and settings.config.max_length > positions:
-        raise LindaError(
-            f"max_length is {settings.config.max_length}, but the base has {positions} positions; lower it"
-        )
+    length, positions = settings.config.max_length, model.config.base.get("max_position_embeddings")
+    if positions is not None and length > positions:
+        raise LindaError(f"max_length is {length}, but the base has {positions} positions; lower it")
     if calibration:
         choose(settings.engine, model.config.base, model.device)  # raises an error before hours of work
     if is_main:
