@@ -1,16 +1,17 @@
 import pytest
 
 from linda.measures import (
-    PairPrecisions,
     WordOrigins,
     ends_like_a_sentence,
     faithfulness,
     has_content_words_of_all,
     has_content_words_of_both,
     largest_step,
+    mean_precisions,
     mean_share_of_first,
     mean_shares,
     most_repeated_trigram,
+    precisions,
     repeated_trigram_rate,
     repeats_itself,
     same_text,
@@ -78,8 +79,8 @@ def test_mean_share_averages_precisions_before_the_ratio():
     a, b = ["one two", "five six"], ["three four", "seven eight"]
     outputs = ["one two", "five seven"]  # against a: 1, 1/2; against b: 0, 1/2
     assert mean_share_of_first(outputs, a, b) == pytest.approx(0.75)
-    mean = PairPrecisions.mean([PairPrecisions.of(*row) for row in zip(outputs, a, b, strict=True)])
-    assert (mean.output_in_a, mean.output_in_b) == (0.75, 0.25)
+    mean = mean_precisions([precisions(output, pair) for output, *pair in zip(outputs, a, b, strict=True)])
+    assert (mean[0][0], mean[1][0]) == (0.75, 0.25)
 
 
 def test_shares_of_several_texts():

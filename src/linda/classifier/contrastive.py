@@ -17,9 +17,10 @@ import torch
 from torch import nn
 
 from linda.classifier.encoder import SentenceEncoder, find_encoder, known_learning_rate
-from linda.classifier.inputs import TrainingRows, by_position
+from linda.classifier.inputs import TrainingRows
 from linda.classifier.probe import logistic_regression
 from linda.classifier.seeding import random_stream, seeded_dropout
+from linda.classifier.vector_classifier import VectorClassifier
 from linda.classifier.vectors import SentenceVectors
 from linda.classifier.weighted_estimator import WeightedEstimator
 from linda.errors import LindaError
@@ -31,7 +32,7 @@ _LEARNING_RATE = 2e-5  # SetFit's default, for encoders without a known learning
 _WARM_UP = 0.1  # share of the updates used for warm-up
 
 
-class ContrastiveClassifier:
+class ContrastiveClassifier(VectorClassifier):
     """Fine-tunes an encoder so that texts of a class have similar vectors, then trains logistic regression on them.
 
     Args:
@@ -59,57 +60,31 @@ class ContrastiveClassifier:
         smote: bool = False,
         device: str = "auto",
     ) -> None:
+        super().__init__(WeightedEstimator(logistic_regression(), smote=smote))
         self.encoder = find_encoder(encoder)
         self.learning_rate = learning_rate or known_learning_rate(encoder) or _LEARNING_RATE
         self.updates = updates
         self.max_length = max_length
         self.device = find_device(device)
-        self.classes_: list[Any] = []
-        self._head = WeightedEstimator(logistic_regression(), smote=smote)
         self._vectors: SentenceVectors | None = None
 
-    def fit(
-        self,
-        texts: Sequence[str],
-        labels: Sequence[Any] | np.ndarray,
-        pairs: Sequence[str] | None = None,
-        weights: Sequence[float] | None = None,
-        *,
-        classes: Sequence[Any] | None = None,
-        seed: int = 0,
-    ) -> ContrastiveClassifier:
-        """Train from the pretrained encoder. The arguments are those of `TextClassifier.fit`.
-
-        Example:
-            >>> labels = np.array([[1.0, 0.0], [0.3, 0.7]])  # soft labels
-            >>> ContrastiveClassifier().fit(["a fine film", "a dull film"], labels, classes=["pos", "neg"])
-        """
-        rows = TrainingRows.of(texts, labels, pairs, weights, classes)
-        texts, pairs, targets, self.classes_, row_weights = rows
+    def _trained_vectors(self, rows: TrainingRows, seed: int) -> np.ndarray:
         encoder = SentenceEncoder.from_pretrained(self.encoder, self.max_length).to(self.device)
         if self.updates is None:
-            self.updates = contrastive_updates(len(texts))
-        if len(np.unique(targets.argmax(axis=1))) > 1:  # with a single class there is nothing to contrast
-            with seeded_dropout(seed, self.device), encoder.narrowed(chain(texts, () if pairs is None else pairs)):
-                self._train(encoder.train(), texts, pairs, targets, row_weights, seed)
+            self.updates = contrastive_updates(len(rows.texts))
+        if len(np.unique(rows.targets.argmax(axis=1))) > 1:  # with a single class there is nothing to contrast
+            with seeded_dropout(seed, self.device), encoder.narrowed(chain(rows.texts, rows.pairs or ())):
+                self._train(encoder.train(), rows, seed)
         self._vectors = SentenceVectors(encoder)
-        self._head.fit(self._vectors(texts, pairs), targets, row_weights, seed)
-        return self
+        return self._vectors(rows.texts, rows.pairs)
 
-    def _train(
-        self,
-        encoder: SentenceEncoder,
-        texts: Sequence[str],
-        pairs: Sequence[str] | None,
-        targets: np.ndarray,
-        weights: np.ndarray,
-        seed: int,
-    ) -> None:
+    def _train(self, encoder: SentenceEncoder, rows: TrainingRows, seed: int) -> None:
         assert self.updates is not None
         optimizer = torch.optim.AdamW(encoder.parameters(), lr=self.learning_rate, fused=True)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _warm_up_and_decay(self.updates))
         random = random_stream(seed, 0)
-        tokens = encoder.tokenize(texts, pairs)
+        tokens = encoder.tokenize(rows.texts, rows.pairs)
+        targets, weights = rows.targets, rows.weights
         codes = targets.argmax(axis=1)
         for _ in range(self.updates):
             first, second = draw_row_pairs(codes, PAIRS_PER_BATCH, random)
@@ -124,11 +99,10 @@ class ContrastiveClassifier:
             optimizer.step()
             schedule.step()
 
-    def predict_proba(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-        """Return the probabilities (N, C) of `classes_` for each text."""
+    def _vectors_of(self, texts: Sequence[str], pairs: Sequence[str] | None) -> np.ndarray:
         if self._vectors is None:
             raise LindaError("this ContrastiveClassifier has not been trained; call fit first")
-        return self._head.predict_proba(self._vectors(by_position(texts), by_position(pairs)))
+        return self._vectors(texts, pairs)
 
 
 def contrastive_updates(n_rows: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linda.classifier.inputs import TrainingRows, by_position
+from linda.classifier.vector_classifier import VectorClassifier
 from linda.classifier.vectors import VectorCache, shared_vectors
 from linda.classifier.weighted_estimator import head_for
 
@@ -26,7 +26,7 @@ def logistic_regression(inverse_penalty: float = 1.0) -> Any:
 PROBE_PENALTY = 10.0
 
 
-class LinearProbe:
+class LinearProbe(VectorClassifier):
     """Logistic regression on the sentence vectors of a pretrained encoder. Training takes milliseconds.
 
     Args:
@@ -43,8 +43,6 @@ class LinearProbe:
         (1, 2)
     """
 
-    updates = 0  # not trained with minibatches
-
     def __init__(
         self,
         encoder: str | Path | None = None,
@@ -54,32 +52,10 @@ class LinearProbe:
         multi_label: bool = False,
         vector_cache: VectorCache | None = None,
     ) -> None:
+        super().__init__(
+            head_for(logistic_regression(PROBE_PENALTY), smote=smote, multi_label=multi_label), multi_label=multi_label
+        )
         self._vectors = shared_vectors(encoder, max_length, vector_cache)
-        self._head = head_for(logistic_regression(PROBE_PENALTY), smote=smote, multi_label=multi_label)
-        self._multi_label = multi_label
-        self.classes_: list[Any] = []
 
-    def fit(
-        self,
-        texts: Sequence[str],
-        labels: Sequence[Any] | np.ndarray,
-        pairs: Sequence[str] | None = None,
-        weights: Sequence[float] | None = None,
-        *,
-        classes: Sequence[Any] | None = None,
-        seed: int = 0,
-    ) -> LinearProbe:
-        """Train on the rows. The arguments are those of `TextClassifier.fit`.
-
-        Example:
-            >>> labels = np.array([[1.0, 0.0], [0.3, 0.7]])  # soft labels
-            >>> LinearProbe().fit(["a fine film", "a dull film"], labels, classes=["pos", "neg"])
-        """
-        rows = TrainingRows.of(texts, labels, pairs, weights, classes, self._multi_label)
-        texts, pairs, targets, self.classes_, row_weights = rows
-        self._head.fit(self._vectors(texts, pairs), targets, row_weights, seed)
-        return self
-
-    def predict_proba(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-        """Return the probabilities (N, C) of `classes_` for each text."""
-        return self._head.predict_proba(self._vectors(by_position(texts), by_position(pairs)))
+    def _vectors_of(self, texts: Sequence[str], pairs: Sequence[str] | None) -> np.ndarray:
+        return self._vectors(texts, pairs)

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from linda.classifier.inputs import TrainingRows, by_position
+from linda.classifier.inputs import TrainingRows
 from linda.classifier.probe import logistic_regression
+from linda.classifier.vector_classifier import VectorClassifier
 from linda.classifier.weighted_estimator import head_for, with_random_state
 from linda.errors import LindaError
 from linda.evaluation.metrics import PRESENT
@@ -27,11 +28,11 @@ def tfidf_pipeline() -> Any:
     )
 
 
-class TextPipeline:
+class TextPipeline(VectorClassifier):
     """A scikit-learn classifier of texts, trained on soft labels.
 
     The steps before the last process every text once; for the last step, soft labels are expanded to weighted rows.
-    So inverse document frequencies count texts, not labels.
+    So inverse document frequencies count texts, not labels. A pair is joined to one text.
 
     Args:
         pipeline: A `Pipeline` whose first step takes texts, or a single estimator that does. It is cloned.
@@ -44,50 +45,25 @@ class TextPipeline:
         (1, 2)
     """
 
-    updates = 0  # not trained with minibatches
-
     def __init__(self, pipeline: Any, *, smote: bool = False, multi_label: bool = False) -> None:
-        self._pipeline = pipeline
         last = pipeline[-1] if has_steps(pipeline) else pipeline
-        self._head = head_for(last, smote=smote, multi_label=multi_label)
-        self._multi_label = multi_label
+        super().__init__(head_for(last, smote=smote, multi_label=multi_label), multi_label=multi_label)
+        self._pipeline = pipeline
         self._features: Any = None
-        self.classes_: list[Any] = []
         if smote and not has_steps(pipeline):
             raise LindaError(f"smote needs vectors, but {type(pipeline).__name__} takes texts; give a Pipeline")
 
-    def fit(
-        self,
-        texts: Sequence[str],
-        labels: Sequence[Any] | np.ndarray,
-        pairs: Sequence[str] | None = None,
-        weights: Sequence[float] | None = None,
-        *,
-        classes: Sequence[Any] | None = None,
-        seed: int = 0,
-    ) -> TextPipeline:
-        """Train on the rows. The arguments are those of `TextClassifier.fit`. A pair is joined to one text.
+    def _trained_vectors(self, rows: TrainingRows, seed: int) -> Any:
+        joined = _joined(rows.texts, rows.pairs)
+        if not has_steps(self._pipeline):
+            return joined
+        self._features = with_random_state(self._pipeline[:-1], seed)
+        known = (rows.targets >= PRESENT).astype(int) if self._multi_label else rows.targets.argmax(axis=1)
+        return self._features.fit_transform(joined, known)
 
-        Example:
-            >>> labels = np.array([[1.0, 0.0], [0.3, 0.7]])  # soft labels
-            >>> TextPipeline(tfidf_pipeline()).fit(["a fine film", "a dull film"], labels, classes=["pos", "neg"])
-        """
-        rows = TrainingRows.of(texts, labels, pairs, weights, classes, self._multi_label)
-        texts, pairs, targets, self.classes_, row_weights = rows
+    def _vectors_of(self, texts: Sequence[str], pairs: Sequence[str] | None) -> Any:
         joined = _joined(texts, pairs)
-        if has_steps(self._pipeline):
-            self._features = with_random_state(self._pipeline[:-1], seed)
-            known = (targets >= PRESENT).astype(int) if self._multi_label else targets.argmax(axis=1)
-            vectors = self._features.fit_transform(joined, known)
-        else:
-            vectors = joined
-        self._head.fit(vectors, targets, row_weights, seed)
-        return self
-
-    def predict_proba(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-        """Return the probabilities (N, C) of `classes_` for each text."""
-        joined = _joined(by_position(texts), by_position(pairs))
-        return self._head.predict_proba(joined if self._features is None else self._features.transform(joined))
+        return joined if self._features is None else self._features.transform(joined)
 
 
 def has_steps(estimator: Any) -> bool:

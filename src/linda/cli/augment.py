@@ -172,9 +172,10 @@ def command(
         return
     if on == "ray":
         from linda.file_runs.ray_executor import RayExecutor
+        from linda.file_runs.ray_pool import RayPool
 
         workers = settings["workers"] if "workers" in asked_for(context) else None
-        run["executor"] = RayExecutor.connect(ray_address, workers, gpus_per_worker)
+        run["executor"] = RayExecutor(RayPool.connect(ray_address, workers, gpus_per_worker))
     try:
         summary = augment_file(
             augmenter,

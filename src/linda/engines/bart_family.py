@@ -224,20 +224,13 @@ class _Embedding:
         self._scale = math.sqrt(width) if base.get("scale_embedding") else 1.0
         self._norm = weights.norm_if_any("layernorm_embedding")
 
-    def __call__(self, ids: Tensor, start: int) -> Tensor:
-        """Embed ids (B, L) whose first column is at position `start`, (B, L, d)."""
-        return self._sum(ids, self._positions[start : start + ids.shape[1]])
-
-    def at(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Embed ids at the given positions, both of any shape, (…, d)."""
-        return self._sum(ids, self._positions[positions])
+    def __call__(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """Embed ids of any shape at the given positions, whose shape broadcasts to it, (…, d)."""
+        return self._norm(F.embedding(ids, self._tokens).mul_(self._scale).add_(self._positions[positions]))
 
     @property
     def last(self) -> int:
         return len(self._positions) - 1
-
-    def _sum(self, ids: Tensor, positions: Tensor) -> Tensor:
-        return self._norm(F.embedding(ids, self._tokens).mul_(self._scale).add_(positions))
 
 
 class Network:
@@ -297,7 +290,7 @@ class Network:
 
     def _encode(self, ids: Tensor, mask: Tensor) -> Tensor:
         bias = attention_bias(mask)[:, None, None]
-        states = self._encoder_embedding(ids, 0).flatten(0, 1)
+        states = self._encoder_embedding(ids, torch.arange(ids.shape[1])).flatten(0, 1)
         for layer in self._encoder_layers:
             states = layer(states, bias)
         return self._encoder_norm(states).view(*ids.shape, -1)

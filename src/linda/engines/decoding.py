@@ -75,6 +75,11 @@ class Frame:
         )
 
     @property
+    def prompt(self) -> list[int]:
+        """The tokens that precede every text."""
+        return [self.start] if self.forced_first is None else [self.start, self.forced_first]
+
+    @property
     def banned(self) -> list[int]:
         """Tokens that are never generated: padding, unless it is also the end marker."""
         return [] if self.pad in self.ends else [self.pad]

@@ -45,29 +45,6 @@ class Reading(Protocol):
         ...
 
 
-class Prompt:
-    """The tokens that precede every sequence."""
-
-    def __init__(self, frame: Frame) -> None:
-        self.tokens = [frame.start] if frame.forced_first is None else [frame.start, frame.forced_first]
-        self._pad = frame.pad
-
-    def __len__(self) -> int:
-        return len(self.tokens)
-
-    def inputs(self, sequences: Sequence[Sequence[Sequence[int]]]) -> Tensor:
-        """Return the decoder inputs (B, p, T), padded at the end."""
-        return _stacked([[[*self.tokens, *sequence] for sequence in row] for row in sequences], self._pad)
-
-    def after(self, found: Sequence[Tensor], sequences: Sequence[Sequence[Sequence[int]]]) -> list[list[Tensor]]:
-        """Split rows (p, T, wanted) into one tensor per sequence, without prompt and padding."""
-        first = len(self.tokens) - 1
-        return [
-            [paths[number, first : first + 1 + len(sequence)] for number, sequence in enumerate(row)]
-            for paths, row in zip(found, sequences, strict=True)
-        ]
-
-
 class Int8Reading:
     """A reading with the 8-bit network."""
 
@@ -97,8 +74,8 @@ class Int8Reading:
         # rows and sequences, nor on the position of a sequence among them.
         self._sources = network.sources(states, bias, filled=-states.shape[1] % NARROWEST)
         self._columns = [output.vocabulary.columns(torch.tensor(tokens)) for tokens in wanted]
-        self._prompt = Prompt(frame)
-        prompted = [[[*self._prompt.tokens, *sequence] for sequence in row] for row in sequences]
+        self._prompt = frame.prompt
+        prompted = [[[*self._prompt, *sequence] for sequence in row] for row in sequences]
         lengths = _lengths(prompted)
         self._width = NARROWEST * math.ceil(int(lengths.max()) / NARROWEST)
         positions = torch.arange(self._width).expand(*lengths.shape, -1)  # (B, p, T)
@@ -158,7 +135,7 @@ class Int8Reading:
             past: self-attention, given the number of a layer and its queries, keys and values (C, q, H, k).
         """
         flat = torch.tensor([token for row in tokens for sequence in row for token in sequence])
-        states = self._network.embedding.at(flat, positions)
+        states = self._network.embedding(flat, positions)
         for number, (layer, source) in enumerate(zip(self._network.layers, self._sources, strict=True)):
             states = layer(states, layout, partial(past, number), source)
         return self._network.norm(states)
@@ -182,13 +159,3 @@ class Int8Reading:
 def _lengths(rows: Sequence[Sequence[Sequence[int]]]) -> Tensor:
     """Return the number of tokens of each sequence (B, most sequences); 0 where a row has fewer."""
     return pad_sequence([torch.tensor([len(sequence) for sequence in row], dtype=torch.long) for row in rows], True)
-
-
-def _stacked(rows: Sequence[Sequence[Sequence[int]]], pad: int) -> Tensor:
-    """Pad rows of sequences to one tensor (B, most sequences, longest)."""
-    count, length = max(map(len, rows)), max((len(sequence) for row in rows for sequence in row), default=1)
-    stacked = torch.full((len(rows), max(1, count), max(1, length)), pad)
-    for number, row in enumerate(rows):
-        for place, sequence in enumerate(row):
-            stacked[number, place, : len(sequence)] = torch.tensor(sequence)
-    return stacked

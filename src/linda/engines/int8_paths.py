@@ -50,7 +50,7 @@ class Int8Paths:
         places = self._free_places(paths)
         self._seen.scatter_(2, places[:, :, None], True)
         past_bias = attention_bias(self._seen)[:, None]  # (B, 1, p, places)
-        states = self._network.embedding(tokens.reshape(-1, 1), self._written)[:, 0]  # (B·p, d)
+        states = self._network.embedding(tokens.flatten(), torch.tensor(self._written))  # (B·p, d)
         self._written += 1
         layout = Layout(rows, paths)
         for layer, tree, source in zip(self._network.layers, self._trees, self._sources, strict=True):

@@ -221,10 +221,9 @@ def walk(
 
 
 def _begin(paths: Paths, frame: Frame, rows: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Feed the start marker, and the forced first token if any, to one path per row."""
-    prompt = [frame.start] if frame.forced_first is None else [frame.start, frame.forced_first]
-    tokens = torch.tensor(prompt, device=device).expand(rows, 1, len(prompt))  # (B, 1, prompt)
-    for place in range(len(prompt)):
+    """Feed the prompt to one path per row."""
+    tokens = torch.tensor(frame.prompt, device=device).expand(rows, 1, -1)  # (B, 1, prompt)
+    for place in range(len(frame.prompt)):
         logits = paths.step(tokens[:, :, place])
     return logits, tokens
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from linda.engines import CPU_BATCH_TOKENS
 from linda.engines.attention import attention_bias
 from linda.engines.decoding import Decoding, Frame, Hypothesis
-from linda.engines.forced import Branch, Prompt
+from linda.engines.forced import Branch
 from linda.engines.gpu import fitting_tokens
 from linda.engines.paths import TorchPaths, twin, with_path_attention
 from linda.engines.search import WHOLE, Vocabulary, write
@@ -110,7 +111,7 @@ class _TorchReading:
         sequences: Sequence[Sequence[Sequence[int]]],
         wanted: Sequence[Sequence[int]],
     ) -> None:
-        self._model, self._frame, self._prompt = model, frame, Prompt(frame)
+        self._model, self._frame = model, frame
         # Each row without its padding, so that results do not depend on the other rows, to the last bit.
         self._states = [row[real.bool()] for row, real in zip(states, mask, strict=True)]
         self._bias = [row[real.bool()] for row, real in zip(bias, mask, strict=True)]
@@ -130,9 +131,14 @@ class _TorchReading:
         ]
 
     def _read(self, sequences: Sequence[Sequence[Sequence[int]]]) -> list[list[Tensor]]:
-        found = []
+        found: list[list[Tensor]] = []
+        prompt = self._frame.prompt
         for row, (row_sequences, tokens) in enumerate(zip(sequences, self._wanted, strict=True)):
-            inputs = self._prompt.inputs([row_sequences])[0].to(self._model.device)  # (p, T)
+            if not row_sequences:
+                found.append([])
+                continue
+            prompted = [torch.tensor([*prompt, *sequence], device=self._model.device) for sequence in row_sequences]
+            inputs = pad_sequence(prompted, batch_first=True, padding_value=self._frame.pad)  # (p, T)
             logits = self._model(
                 encoder_outputs=(self._states[row].expand(len(inputs), -1, -1),),
                 attention_mask=self._bias[row].expand(len(inputs), 1, 1, -1),
@@ -141,5 +147,6 @@ class _TorchReading:
             ).logits.float()
             logits[:, :, self._frame.banned] = -torch.inf
             chosen = torch.tensor(tokens, device=logits.device)
-            found.append(logits.log_softmax(dim=-1)[:, :, chosen].cpu())
-        return self._prompt.after(found, sequences)
+            log_p = logits.log_softmax(dim=-1)[:, len(prompt) - 1 :, chosen].cpu()
+            found.append([path[: len(sequence) + 1] for path, sequence in zip(log_p, row_sequences, strict=True)])
+        return found

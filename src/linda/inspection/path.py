@@ -13,15 +13,17 @@ import torch
 
 from linda.interpolation.calibration import RAW, calibrated, mix_at_ratios
 from linda.measures import (
-    PairPrecisions,
     WordOrigins,
     ends_like_a_sentence,
     faithfulness,
     has_content_words_of_both,
     largest_step,
+    mean_precisions,
+    precisions,
     repeated_trigram_rate,
     repeats_itself,
     same_text,
+    shares_of,
 )
 from linda.measures.pairs import Pair
 from linda.model import mixed_lengths
@@ -141,9 +143,9 @@ def measure_path(interpolator: Interpolator, pairs: Sequence[Pair], decoded: Dec
     shares: list[list[float]] = []  # of each ratio, for each pair
     for alpha, outputs in decoded.texts.items():
         rows = [(out, *pair) for out, pair in zip(outputs, pairs, strict=True)]
-        precisions = [PairPrecisions.of(*row) for row in rows]
-        shares.append([row.share for row in precisions])
-        average = PairPrecisions.mean(precisions)
+        measured = [precisions(out, pair) for out, pair in zip(outputs, pairs, strict=True)]
+        shares.append([shares_of(row)[0] for row in measured])
+        average = mean_precisions(measured)
         lengths = _token_counts(interpolator.tokens, outputs)
         wanted = mixed_lengths(lengths_a, lengths_b, torch.full((len(pairs),), alpha, dtype=torch.float64))
         relative = lengths / wanted
@@ -151,9 +153,9 @@ def measure_path(interpolator: Interpolator, pairs: Sequence[Pair], decoded: Dec
             PathPoint(
                 alpha=alpha,
                 mixed=calibrated(alpha, knots),
-                precision_a=average.output_in_a,
-                precision_b=average.output_in_b,
-                share_of_a=average.share,
+                precision_a=average[0][0],
+                precision_b=average[1][0],
+                share_of_a=shares_of(average)[0],
                 aim=fmean(abs(share - alpha) for share in shares[-1]),
                 words_found=fmean(WordOrigins.of(*row).either for row in rows),
                 content_of_both=fmean(has_content_words_of_both(*row) for row in rows),

@@ -17,6 +17,7 @@ from linda.inspection.fluency import OUTPUTS, Fluency
 from linda.inspection.path import GRID, Decoded, MeasuredPath, PathPoint
 from linda.inspection.references import CROSSOVER, RERANKED, SHUFFLED, SPLICE, WORD_MIX
 from linda.inspection.verdict import Requirement, Standard, verdict
+from linda.measures.fluency import Perplexity
 from linda.measures.pairs import Pair
 
 _EXAMPLES = 5
@@ -203,9 +204,7 @@ def _fluency_sections(fluency: Fluency) -> list[str]:
     path = [
         [
             f"{point.alpha:g}",
-            f"{point.perplexity.per_token:.1f}",
-            f"{fluency.relative_to_real(point):.2f}",
-            f"{point.perplexity.per_word / fluency.real.per_word:.2f}",
+            *_perplexity_cells(point.perplexity, fluency),
             *(f"{fluency.relative_to(name, point.alpha):.2f}" for name in compared),
             f"{point.faithfulness:.3f}",
         ]
@@ -213,17 +212,11 @@ def _fluency_sections(fluency: Fluency) -> list[str]:
     ]
     titles = {OUTPUTS: "outputs", **REFERENCE_TITLES}
     references = [
-        [
-            title,
-            f"{point.perplexity.per_token:.1f}",
-            f"{fluency.relative_to_real(point):.2f}",
-            f"{point.perplexity.per_word / fluency.real.per_word:.2f}",
-            f"{point.faithfulness:.3f}",
-        ]
+        [title, *_perplexity_cells(point.perplexity, fluency), f"{point.faithfulness:.3f}"]
         for name, title in titles.items()
         if (point := fluency.at(name, 0.5)) is not None
     ]
-    real = ["real sentences (copies)", f"{fluency.real.per_token:.1f}", "1.00", "1.00", "0.000"]
+    real = ["real sentences (copies)", *_perplexity_cells(fluency.real, fluency), "0.000"]
     relative = ["relative to real", "relative to real, per word"]
     return [
         markdown_table(
@@ -233,6 +226,11 @@ def _fluency_sections(fluency: Fluency) -> list[str]:
         "At α=0.5:",
         markdown_table(["texts", "perplexity", *relative, "faithfulness"], [real, *references]),
     ]
+
+
+def _perplexity_cells(perplexity: Perplexity, fluency: Fluency) -> list[str]:
+    relative = perplexity.per_token / fluency.real.per_token, perplexity.per_word / fluency.real.per_word
+    return [f"{perplexity.per_token:.1f}", *(f"{figure:.2f}" for figure in relative)]
 
 
 def _conditions_table(points: Sequence[ConditionPoint]) -> str:

@@ -7,7 +7,7 @@ almost every sentence ends in a full stop, and that says nothing about where it 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 
 # Scripts written without spaces have one word per character; anything else is a run of letters and digits.
@@ -15,6 +15,8 @@ UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+(?:['’-][^\W_{UNSPACED}]+)*")
 _LETTER_LOOP = re.compile(r"([^\W\d_]{1,6}?)\1{4,}")  # "dududududu"; does not match the zeros of 1000000
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]\s]*$")
+
+Precisions = list[list[float]]  # one row per text: against it, of the output and of each other text
 
 
 def words(text: str) -> list[str]:
@@ -65,7 +67,7 @@ def share_of_first(output: str, a: str, b: str) -> float:
     the texts have in common. If both gains are 0 (the output has words of neither, or the two texts have the same
     words), the share is 0.5.
     """
-    return PairPrecisions.of(output, a, b).share
+    return shares(output, (a, b))[0]
 
 
 def shares(output: str, texts: Sequence[str]) -> list[float]:
@@ -76,62 +78,7 @@ def shares(output: str, texts: Sequence[str]) -> list[float]:
 
     For two texts this is `share_of_first` and the rest. If all gains are 0, the shares are equal.
     """
-    return _shares(_precisions(output, texts))
-
-
-def mean_shares(outputs: Sequence[str], rows: Sequence[Sequence[str]]) -> list[float]:
-    """The share of each text over many rows of texts: the shares of the mean precisions (see `mean_share_of_first`)."""
-    tables = [_precisions(output, texts) for output, texts in zip(outputs, rows, strict=True)]
-    return _shares(
-        [[sum(cells) / len(tables) for cells in zip(*columns, strict=True)] for columns in zip(*tables, strict=True)]
-    )
-
-
-def _precisions(output: str, texts: Sequence[str]) -> list[list[float]]:
-    """For each text, the precision of the output against it, then those of the other texts against it."""
-    return [
-        [unigram_precision(output, text), *(unigram_precision(other, text) for u, other in enumerate(texts) if u != t)]
-        for t, text in enumerate(texts)
-    ]
-
-
-def _shares(table: Sequence[Sequence[float]]) -> list[float]:
-    """The shares of texts with these `_precisions`."""
-    gains = [max(0.0, of_output - max(of_others)) for of_output, *of_others in table]
-    total = sum(gains)
-    return [gain / total if total > 0 else 1 / len(gains) for gain in gains]
-
-
-@dataclass(frozen=True)
-class PairPrecisions:
-    """The four precisions behind a share: of the output against each text, and of each text in the other."""
-
-    output_in_a: float
-    output_in_b: float
-    b_in_a: float
-    a_in_b: float
-
-    @classmethod
-    def of(cls, output: str, a: str, b: str) -> "PairPrecisions":
-        """Measure an output between a and b."""
-        return cls(
-            output_in_a=unigram_precision(output, a),
-            output_in_b=unigram_precision(output, b),
-            b_in_a=unigram_precision(b, a),
-            a_in_b=unigram_precision(a, b),
-        )
-
-    @classmethod
-    def mean(cls, rows: Sequence["PairPrecisions"]) -> "PairPrecisions":
-        """Each precision averaged over pairs."""
-        return cls(*(sum(column) / len(rows) for column in zip(*map(astuple, rows), strict=True)))
-
-    @property
-    def share(self) -> float:
-        """The share of a (see `share_of_first`)."""
-        gain_a = max(0.0, self.output_in_a - self.b_in_a)
-        gain_b = max(0.0, self.output_in_b - self.a_in_b)
-        return gain_a / (gain_a + gain_b) if gain_a + gain_b > 0 else 0.5
+    return shares_of(precisions(output, texts))
 
 
 def mean_share_of_first(outputs: Sequence[str], a: Sequence[str], b: Sequence[str]) -> float:
@@ -140,7 +87,32 @@ def mean_share_of_first(outputs: Sequence[str], a: Sequence[str], b: Sequence[st
     An output with few words of either text has a noisy share (a ratio of two small numbers, or the 0.5 of 0/0). In the
     mean precisions such outputs count for little, and chance overlaps (another "the") cancel against the baselines.
     """
-    return PairPrecisions.mean([PairPrecisions.of(*row) for row in zip(outputs, a, b, strict=True)]).share
+    return mean_shares(outputs, list(zip(a, b, strict=True)))[0]
+
+
+def mean_shares(outputs: Sequence[str], rows: Sequence[Sequence[str]]) -> list[float]:
+    """The share of each text over many rows of texts: the shares of the mean precisions (see `mean_share_of_first`)."""
+    return shares_of(mean_precisions([precisions(output, texts) for output, texts in zip(outputs, rows, strict=True)]))
+
+
+def precisions(output: str, texts: Sequence[str]) -> Precisions:
+    """For each text, the precision of the output against it, then those of the other texts against it."""
+    return [
+        [unigram_precision(output, text), *(unigram_precision(other, text) for u, other in enumerate(texts) if u != t)]
+        for t, text in enumerate(texts)
+    ]
+
+
+def mean_precisions(rows: Sequence[Precisions]) -> Precisions:
+    """Each precision averaged over rows."""
+    return [[sum(cells) / len(rows) for cells in zip(*of_text, strict=True)] for of_text in zip(*rows, strict=True)]
+
+
+def shares_of(precisions: Precisions) -> list[float]:
+    """The shares of texts with these precisions (see `shares`)."""
+    gains = [max(0.0, of_output - max(of_others)) for of_output, *of_others in precisions]
+    total = sum(gains)
+    return [gain / total if total > 0 else 1 / len(gains) for gain in gains]
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,8 @@ class TrigramModel:
         chunks: list[NDArray[np.int32]] = []
         lengths: list[NDArray[np.int32]] = []
         with tqdm(sentences, desc="counting words", unit="sentence", disable=not progress) as stream:
-            for batch in _batched(stream, 20_000):
+            left = iter(stream)
+            while batch := list(itertools.islice(left, 20_000)):
                 tokens = [tokens_of(sentence) for sentence in batch]
                 flat = itertools.chain.from_iterable(tokens)
                 chunks.append(
@@ -166,12 +167,6 @@ class TrigramModel:
             return cls(vocabulary, unigrams, bigrams, trigrams)
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise LindaError(f"{path} is not an n-gram table: build one with `linda middles table`") from error
-
-
-def _batched(sentences: Iterable[str], size: int) -> Iterable[list[str]]:
-    stream = iter(sentences)
-    while batch := list(itertools.islice(stream, size)):
-        yield batch
 
 
 def _with_markers(words: IntArray, lengths: NDArray[np.int32]) -> IntArray:
