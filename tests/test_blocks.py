@@ -27,6 +27,7 @@ from linda.file_runs import blocks
 from linda.file_runs.blocks import BlockedTable
 from linda.file_runs.file_pipeline import augment_file, draw_table_plan
 from linda.file_runs.ray_executor import BlockActor
+from linda.files.spool import cut
 from splice import Splice, sentences
 
 TEXTS = sentences(50)
@@ -60,8 +61,8 @@ def read(path: Path) -> list[dict[str, Any]]:
 def test_batches_are_cut_into_blocks(sizes: list[int]) -> None:
     numbers = iter(range(50))
     batches = [pa.RecordBatch.from_pydict({"n": [next(numbers) for _ in range(size)]}) for size in sizes]
-    cut = [[n for batch in block for n in batch.to_pydict()["n"]] for block in blocks.cut(batches, 20)]
-    assert cut == [list(range(20)), list(range(20, 40)), list(range(40, 50))]
+    parts = [[n for batch in block for n in batch.to_pydict()["n"]] for block in cut(batches, 20)]
+    assert parts == [list(range(20)), list(range(20, 40)), list(range(40, 50))]
 
 
 def test_a_table_knows_its_counts() -> None:

@@ -48,14 +48,13 @@ def test_page(document: str, engine: str, tmp_path: Path, monkeypatch: pytest.Mo
 BLOCK = re.compile(r"^(?P<above>[^\n]*)\n```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(language: str) -> Iterator[tuple[str, re.Match[str]]]:
+def blocks(*languages: str) -> Iterator[tuple[str, re.Match[str]]]:
     for path, document in TEXTS.items():
-        yield from ((page_name(path), block) for block in BLOCK.finditer(document) if block["language"] == language)
+        yield from ((page_name(path), block) for block in BLOCK.finditer(document) if block["language"] in languages)
 
 
-@pytest.mark.parametrize("language", ["python", "console"])
-def test_every_block_is_run_or_says_why_not(language: str) -> None:
-    for page, block in blocks(language):
+def test_every_block_is_run_or_says_why_not() -> None:
+    for page, block in blocks("python", "console"):
         tested = re.fullmatch(r"<!-- run by (tests/\w+\.py) -->", block["above"])
         if tested:
             assert (ROOT / tested[1]).is_file()
@@ -70,16 +69,20 @@ def test_python_blocks_are_python() -> None:
 
 
 def shown_commands() -> Iterator[tuple[str, str]]:
-    for language in ("", "bash", "yaml"):
-        for page, block in blocks(language):
-            body = re.sub(r"\$\(\(.*?\)\)", "1", block["body"].replace("\\\n", " "))  # the shell's arithmetic
-            for line in body.splitlines():
-                if match := re.match(r"(?:\s*|.*-m )(linda (?!.*[…|]).*?)(?:\s+#.*|\s+\(.*\))?$", line):
-                    yield page, match[1]
+    """The page and text of each command that is shown without what it prints."""
+    for page, block in blocks("", "bash", "yaml"):
+        body = re.sub(r"\$\(\(.*?\)\)", "1", block["body"].replace("\\\n", " "))  # the shell's arithmetic
+        for line in body.splitlines():
+            if match := re.match(r"(?:\s*|.*-m )(linda (?!.*[…|]).*?)(?:\s+#.*|\s+\(.*\))?$", line):
+                yield page, match[1]
+    for path, document in TEXTS.items():
+        yield from (
+            (page_name(path), command) for command in re.findall(r"\| `(linda [^`]* --output [^`]*)` \|", document)
+        )
 
 
-def test_commands_that_are_not_run_have_existing_options() -> None:
-    """Commands that take hours, or files that the reader has: their options and values are parsed."""
+def test_shown_commands_have_existing_options() -> None:
+    """As they stand there; tests/test_shown_commands.py runs them with small values."""
     commands = list(shown_commands())
     assert len(commands) > 40
     for page, line in commands:

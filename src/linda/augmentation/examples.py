@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -64,11 +65,14 @@ class ListTable:
         return self._length
 
     def fetch(self, column: str, rows: Sequence[int]) -> list[Any]:
-        values = self._lists[column]
+        values = self._values(column)
         return [values[row] for row in rows]
 
     def scan(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        return zip(*(self._lists[column] for column in columns), strict=True)
+        return zip(*map(self._values, columns), strict=True)
+
+    def _values(self, column: str) -> Sequence[Any]:
+        return self._lists[column]
 
 
 @dataclass(frozen=True)
@@ -76,16 +80,11 @@ class Examples:
     """A table whose texts and labels are valid, except for skipped rows (label code −1)."""
 
     table: Table
-    text: str
-    pair: str | None
+    text_columns: list[str]  # one, or the two of a pair task
     label: str
     labels: Labels
     notes: tuple[str, ...]  # for the user: skipped rows, a single class
     unlabelled: int = 0  # rows at the end of the table that have no label and can only be partners
-
-    @property
-    def text_columns(self) -> list[str]:
-        return [self.text] if self.pair is None else [self.text, self.pair]
 
     @property
     def kept(self) -> np.ndarray:
@@ -157,7 +156,7 @@ def read_examples(
         reader.add(value, f"row {row}")
     labels = reader.labels(lambda rows: table.fetch(label, rows))
     notes = table_notes(int((labels.codes < 0).sum()), labels.counts())
-    return Examples(table, text, pair, label, labels, tuple(notes))
+    return Examples(table, text_columns, label, labels, tuple(notes))
 
 
 def _check_columns(columns: Sequence[str], text_columns: Sequence[str], label: str, reserved: Sequence[str]) -> None:
@@ -234,9 +233,8 @@ def with_unlabelled(examples: Examples, texts: list[str]) -> Examples:
     """The rows, followed by unlabelled ones, which can only be partners: number n is the first of them after n rows."""
     codes = np.concatenate([examples.labels.codes, np.full(len(texts), -1, dtype=np.int32)])
     labels = replace(examples.labels, codes=codes)
-    return replace(
-        examples, table=_ExtendedTable(examples.table, examples.text, texts), labels=labels, unlabelled=len(texts)
-    )
+    table = _ExtendedTable(examples.table, examples.text_columns[0], texts)
+    return replace(examples, table=table, labels=labels, unlabelled=len(texts))
 
 
 class _ExtendedTable:
@@ -244,20 +242,17 @@ class _ExtendedTable:
 
     def __init__(self, table: Table, text: str, texts: list[str]) -> None:
         self.columns = table.columns
-        self._table, self._text, self._texts = table, text, texts
+        self._table = table
+        self._more = ListTable({name: texts if name == text else [None] * len(texts) for name in table.columns})
 
     def __len__(self) -> int:
-        return len(self._table) + len(self._texts)
+        return len(self._table) + len(self._more)
 
     def fetch(self, column: str, rows: Sequence[int]) -> list[Any]:
         first = len(self._table)
         known = iter(self._table.fetch(column, [row for row in rows if row < first]))
-        return [next(known) if row < first else self._value(column, row - first) for row in rows]
+        more = iter(self._more.fetch(column, [row - first for row in rows if row >= first]))
+        return [next(known if row < first else more) for row in rows]
 
     def scan(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        yield from self._table.scan(columns)
-        for number in range(len(self._texts)):
-            yield tuple(self._value(column, number) for column in columns)
-
-    def _value(self, column: str, number: int) -> Any:
-        return self._texts[number] if column == self._text else None
+        return chain(self._table.scan(columns), self._more.scan(columns))

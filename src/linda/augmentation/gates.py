@@ -63,7 +63,7 @@ class Gates:
         columns = [(text, [parent[number] for parent in parents]) for number, text in enumerate(new)]
         if self.runaway and any(_is_runaway(text, sources) for text, sources in columns):
             return "runaway"
-        if self.copies and between and any(same_example(new, parent) for parent in parents):
+        if self.copies and between and any(_folded(new) == _folded(parent) for parent in parents):
             return "copies"
         if self.drift and any(_has_drifted(text, sources) for text, sources in columns):
             return "drift"
@@ -94,13 +94,8 @@ def _words(text: str) -> list[str]:
     return words(text)
 
 
-def same_example(first: Example, second: Example) -> bool:
-    """Whether two examples are equal, ignoring case, spaces and punctuation."""
-    return _folded(first) == _folded(second)
-
-
 def _folded(example: Example) -> list[str]:
-    """Without case, spaces and punctuation, unless nothing else is left."""
+    """Without case, spaces and punctuation, unless nothing else is left: equal for copies."""
     return ["".join(_words(text)) or text.strip() for text in example]
 
 

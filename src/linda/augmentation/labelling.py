@@ -4,11 +4,11 @@ A teacher is fine-tuned on the originals, or trained elsewhere.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -168,12 +168,12 @@ def fit_teacher(examples: Examples, encoder: str | Path | None = None, *, seed: 
     from linda.classifier import TextClassifier
 
     rows = examples.kept
-    texts = _Column(examples.table, examples.text, rows)
-    pairs = None if examples.pair is None else _Column(examples.table, examples.pair, rows)
+    columns = [_Column(examples.table, column, rows) for column in examples.text_columns]
     known = examples.labels
     labels: Any = known.most_likely(rows) if known.soft is None else known.distributions(rows)
     teacher = TextClassifier(encoder, progress=progress)
-    return teacher.fit(texts, labels, pairs, classes=known.names, seed=seed)
+    pairs = columns[1] if len(columns) > 1 else None
+    return teacher.fit(columns[0], labels, pairs, classes=known.names, seed=seed)
 
 
 def load_teacher(folder: str | Path, names: Sequence[LabelName]) -> Any:
@@ -229,7 +229,7 @@ def _classes(id2label: dict[int, str], names: Sequence[LabelName]) -> list[Label
 
 
 class _Column(Sequence[str]):
-    """A text column of these rows, read on demand."""
+    """A text column of these rows, each read on demand."""
 
     def __init__(self, table: Table, column: str, rows: np.ndarray) -> None:
         self._table, self._column, self._rows = table, column, rows
@@ -237,14 +237,5 @@ class _Column(Sequence[str]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return self._table.fetch(self._column, self._rows[place].tolist())
-        return str(self._table.fetch(self._column, [int(self._rows[place])])[0])
-
-    def __iter__(self) -> Iterator[str]:
-        return (self[place] for place in range(len(self)))
+    def __getitem__(self, place: Any) -> Any:
+        return self._table.fetch(self._column, [int(self._rows[place])])[0]

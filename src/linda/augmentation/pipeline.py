@@ -36,7 +36,7 @@ from linda.augmentation.labelling import LabelRule, find_teacher
 from linda.augmentation.labels import LabelName, rounded
 from linda.augmentation.plan import NoPartnerError, Plan, make_plan
 from linda.augmentation.settings import AugmentationSettings
-from linda.augmentation.summary import RunSummary, Tally, notes
+from linda.augmentation.summary import RunSummary, Tally, plan_notes
 from linda.augmentation.tables import NewRow, as_table, is_a, joined, joined_lists, known_classes, new_columns
 from linda.augmentation.texts import (
     Draft,
@@ -102,11 +102,16 @@ class Augmenter:
                 raise LindaError(f'the DatasetDict has no split "train", only {", ".join(data)}; give one Dataset')
             return type(data)({**data, "train": self.augment(data["train"], plan)})
         examples = check_rows(as_table(data), settings, known_classes(data, settings.label))
-        for note in notes(examples, settings, plan_is_given=plan is not None):
+        counts = examples.labels.counts()
+        sets = np.bincount(examples.labels.codes[examples.kept]).tolist()
+        for note in [*examples.notes, *(plan_notes(counts, [sets], settings) if plan is None else ())]:
             warnings.warn(note, stacklevel=2)
         start = time.monotonic()
         rows, tally = self._new_rows(examples, *planned_rows(examples, settings, plan))
-        summary = RunSummary.of(examples, tally, time.monotonic() - start, settings)
+        wanted = None if settings.balance is None else to_make(counts, settings.balance)
+        count = len(examples.table) - examples.unlabelled
+        seconds = time.monotonic() - start
+        summary = RunSummary(count, examples.skipped, counts, tally, seconds, settings, wanted)
         if settings.progress:
             print(summary, file=sys.stderr)
         for note in summary.notes():
@@ -371,10 +376,9 @@ class _GrowingPlan:
 
 def _requests(examples: Examples, plan: Plan, mixes: bool) -> list[TextRequest]:
     first = examples.fetch(plan.row.tolist())
-    if not mixes:
-        return [TextRequest(a, None, None, row.seed) for a, row in zip(first, plan, strict=True)]
-    second = examples.fetch(plan.partner.tolist())
-    return [TextRequest(a, b, row.alpha, row.seed) for a, b, row in zip(first, second, plan, strict=True)]
+    second = examples.fetch(plan.partner.tolist()) if mixes else [None] * len(plan)
+    rows = zip(first, second, plan, strict=True)
+    return [TextRequest(a, b, row.alpha if mixes else None, row.seed) for a, b, row in rows]
 
 
 def _labelled(

@@ -121,7 +121,8 @@ class LindaSampler(BaseOverSampler):
         self.partner_indices_ = np.array([-1] * len(texts) + partners, dtype=np.int64)
         alphas = [np.nan if row["alpha"] is None else row["alpha"] for row in new]
         self.alphas_ = np.array([np.nan] * len(texts) + alphas, dtype=np.float64)
-        result = np.array(texts + [row["text"] for row in new], dtype=str if _is_unicode(X) else object)
+        is_unicode = isinstance(X, np.ndarray) and X.dtype.kind == "U"
+        result = np.array(texts + [row["text"] for row in new], dtype=str if is_unicode else object)
         return result.reshape(-1, *shape), np.concatenate([y, y[parents]]) if parents else y.copy()
 
     def _augmenter(self, targets: dict[Any, int], seed: int) -> Augmenter:
@@ -130,7 +131,8 @@ class LindaSampler(BaseOverSampler):
         if isinstance(self.method, str) and isinstance(self.model, str | Path | None) and self.workers == 1:
             of_method = ("method", "model", "engine", "translate", "trigrams", "protect")
             checked = AugmentationSettings(**{name: settings[name] for name in of_method})  # refuses wrong types
-            method = _loaded_method(*(_hashable(getattr(checked, name)) for name in of_method))
+            given = {name: getattr(checked, name) for name in of_method}
+            method = _loaded_method(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
             settings |= {"method": method, "model": None, "engine": "auto", "translate": None, "trigrams": None}
         gates = Gates() if self.gates is None else checked_kind(self.gates, "gates", Gates, "Gates, or None for all")
         return Augmenter(balance=targets, seed=seed, gates=gates, only_new=True, **settings)
@@ -145,24 +147,10 @@ class LindaSampler(BaseOverSampler):
         return tags
 
 
-def _hashable(given: Any) -> Any:
-    """Return several texts as a tuple, for the cache."""
-    return given if given is None or isinstance(given, str | Path) else tuple(given)
-
-
 # Cross-validation clones the sampler for each fold; all clones share the model, and none of them pickles it.
 @lru_cache(maxsize=1)
-def _loaded_method(
-    method: str,
-    model: str | Path | None,
-    engine: str,
-    translate: Any,
-    trigrams: str | Path | None,
-    protect: str | tuple[str, ...],
-) -> AugmentationMethod:
-    return AugmentationSettings(
-        method=method, model=model, engine=engine, translate=translate, trigrams=trigrams, protect=protect
-    ).load_method()
+def _loaded_method(**settings: Any) -> AugmentationMethod:
+    return AugmentationSettings(**settings).load_method()
 
 
 def _texts_of(data: Any) -> tuple[list[Any], tuple[int, ...]]:
@@ -173,7 +161,3 @@ def _texts_of(data: Any) -> tuple[list[Any], tuple[int, ...]]:
     if array.ndim == 1 or (array.ndim == 2 and array.shape[1] == 1):
         return array.ravel().tolist(), array.shape[1:]
     raise LindaError(f"X has the shape {array.shape}; give a list of texts, a Series or one column")
-
-
-def _is_unicode(data: Any) -> bool:
-    return isinstance(data, np.ndarray) and data.dtype.kind == "U"

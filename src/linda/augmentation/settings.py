@@ -225,13 +225,15 @@ class AugmentationSettings:
         """Load the method with its model."""
         if not isinstance(self.method, str):
             return self.method
-        model = {} if self.model is None else {"model": self.model}
-        ratio = {"raw": self.raw_ratio} if self.method == "linda" else {}
-        engine = {} if self.engine == "auto" else {"engine": self.engine}
-        translate = {} if self.translate is None else dict(zip(("there", "back"), self.translate, strict=True))
-        protected = {"protected": self.protected} if self.method == "eda" else {}
-        trigrams = {} if self.trigrams is None else {"trigrams": self.trigrams}
-        return methods.load(self.method, **model, **ratio, **engine, **translate, **trigrams, **protected)
+        given = {
+            "model": self.model,
+            "raw": self.raw_ratio if self.method == "linda" else None,
+            "engine": None if self.engine == "auto" else self.engine,
+            "trigrams": self.trigrams,
+            "protected": self.protected if self.method == "eda" else None,
+            **dict(zip(("there", "back"), self.translate or (), strict=False)),
+        }
+        return methods.load(self.method, **{name: value for name, value in given.items() if value is not None})
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: `datasets.map` hashes and sends this state, and must not include a loaded model."""

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from linda.augmentation.balance import to_make
-from linda.augmentation.examples import Examples
 from linda.augmentation.gates import Gates
 from linda.augmentation.labels import LabelName, shown
 from linda.augmentation.settings import AugmentationSettings
@@ -18,14 +17,6 @@ _LABELS_SHOWN = 12
 
 
 # --- before -----------------------------------------------------------------------------------------------------
-
-
-def notes(examples: Examples, settings: AugmentationSettings, *, plan_is_given: bool) -> Iterator[str]:
-    """What the user should know about these rows."""
-    yield from examples.notes
-    if not plan_is_given:
-        codes = examples.labels.codes
-        yield from plan_notes(examples.labels.counts(), [np.bincount(codes[codes >= 0]).tolist()], settings)
 
 
 def plan_notes(
@@ -110,27 +101,6 @@ class RunSummary:
     settings: AugmentationSettings
     wanted: np.ndarray | None = None  # new rows of each class (C,), if classes are balanced
 
-    @classmethod
-    def of(cls, examples: Examples, tally: Tally, seconds: float, settings: AugmentationSettings) -> "RunSummary":
-        """The summary of a run on these rows.
-
-        Args:
-            examples: The rows.
-            tally: Counts of the new rows.
-            seconds: Time of the run.
-            settings: The settings of the run.
-
-        Returns:
-            The summary.
-
-        Example:
-            print(RunSummary.of(examples, tally, 2.5, settings))
-        """
-        counts = examples.labels.counts()
-        rows = len(examples.table) - examples.unlabelled
-        wanted = None if settings.balance is None else to_make(counts, settings.balance)
-        return cls(rows, examples.skipped, counts, tally, seconds, settings, wanted)
-
     def __str__(self) -> str:
         tally = self.tally
         engine = self.settings.engine_name
@@ -141,15 +111,15 @@ class RunSummary:
         for gate in [*Gates.names(), *([PROTECTED] if self.settings.protected else [])]:
             rejected, lost = tally.stopped[gate], tally.left_out[gate]
             lines.append(f"  {gate:<11}{rejected:>9,} rejected {rejected - lost:>9,} replaced {lost:>9,} left out")
-        counts = list(self.counts.items())
-        for number, (name, count) in enumerate(counts[:_LABELS_SHOWN]):
+        for number, (name, count) in enumerate(list(self.counts.items())[:_LABELS_SHOWN]):
             new = tally.labels[number]
             if self.wanted is None:
                 lines.append(f"  label {name!s:<11}{count:>9,} originals {new:>9,} new")
             else:
-                lines.append(f"  label {name!s:<11}{count:>9,} before {count + new:>9,} after{self._remark(number)}")
-        if len(counts) > _LABELS_SHOWN:
-            lines.append(f"  … {len(counts) - _LABELS_SHOWN} more labels")
+                remark = self._remark(count, new, self.wanted[number])
+                lines.append(f"  label {name!s:<11}{count:>9,} before {count + new:>9,} after{remark}")
+        if len(self.counts) > _LABELS_SHOWN:
+            lines.append(f"  … {len(self.counts) - _LABELS_SHOWN} more labels")
         return "\n".join(lines)
 
     def notes(self) -> Iterator[str]:
@@ -164,11 +134,9 @@ class RunSummary:
                     "a range of ratios (0.2-0.8) or more retries may give more"
                 )
 
-    def _remark(self, number: int) -> str:
+    @staticmethod
+    def _remark(count: int, new: int, wanted: int) -> str:
         """Note on a class with a single row or too few new rows."""
-        assert self.wanted is not None
-        counts = [*self.counts.values()]
-        new, wanted = self.tally.labels[number], self.wanted[number]
-        if counts[number] == 1 and wanted:
+        if count == 1 and wanted:
             return ", its single row was rewritten" if new else ", its single row was left as it is"
         return f", {wanted - new:,} short" if new < wanted else ""

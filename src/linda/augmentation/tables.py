@@ -82,10 +82,8 @@ def as_table(data: Any) -> Table:
 
 def known_classes(data: Any, label: str) -> Sequence[LabelName] | None:
     """All classes that the data's type declares, including those without rows."""
-    if is_a(data, "datasets", "Dataset"):
-        names = getattr(data.features.get(label), "names", None)
-        return None if names is None else range(len(names))
-    return None
+    names = getattr(data.features.get(label), "names", None) if is_a(data, "datasets", "Dataset") else None
+    return None if names is None else range(len(names))
 
 
 def joined(data: Any, examples: Examples, new: Columns, only_new: bool) -> Any:
@@ -102,7 +100,7 @@ def joined_lists(data: Mapping[str, Sequence[Any]], examples: Examples, new: Col
     """Parallel lists; columns that new rows lack are None there."""
     originals = {name: [values[row] for row in examples.kept] for name, values in data.items()}
     originals |= {examples.label: examples.labels.most_likely(examples.kept)} | _originals_in_memory(examples, new)
-    missing = [None] * len(new[examples.text])
+    missing = [None] * len(new[examples.label])
     return {name: values + new.get(name, missing) for name, values in originals.items()}
 
 
@@ -111,29 +109,19 @@ def _originals_in_memory(examples: Examples, new: Columns) -> Columns:
     return _original_columns(examples, examples.kept, weighted=WEIGHT.keys() <= new.keys())
 
 
-class FrameTable:
+class FrameTable(ListTable):
     """A pandas DataFrame. Rows are numbered by position, whatever the index."""
 
     def __init__(self, frame: "pd.DataFrame") -> None:
-        self.columns = list(frame.columns)
+        self.columns, self._length = list(frame.columns), len(frame)
         self._frame = frame
-        self._lists: Columns = {}
-
-    def __len__(self) -> int:
-        return len(self._frame)
-
-    def fetch(self, column: str, rows: Sequence[int]) -> list[Any]:
-        values = self._values(column)
-        return [values[row] for row in rows]
-
-    def scan(self, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        return zip(*(self._values(column) for column in columns), strict=True)
+        self._converted: Columns = {}
 
     def _values(self, column: str) -> list[Any]:
-        if column not in self._lists:
+        if column not in self._converted:
             series = self._frame[column].astype(object)
-            self._lists[column] = series.where(series.notna(), None).tolist()
-        return self._lists[column]
+            self._converted[column] = series.where(series.notna(), None).tolist()
+        return self._converted[column]
 
 
 _PANDAS_TYPES = {pa.int64(): "Int64", pa.float64(): "float64", pa.string(): "str"}
@@ -208,7 +196,7 @@ def _joined_datasets(data: "datasets.Dataset", examples: Examples, new: Columns,
     added = _originals_in_memory(examples, new)
     kept = kept.remove_columns([name for name in added if name in kept.column_names])
     kept = concatenate_datasets([kept, as_dataset(added)], axis=1)
-    missing = [None] * len(new[examples.text])
+    missing = [None] * len(new[examples.label])
     fresh = as_dataset({name: new.get(name, missing) for name in kept.column_names})
     return concatenate_datasets([kept, fresh]).with_format(data.format["type"], **data.format["format_kwargs"])
 

@@ -6,7 +6,7 @@ The same request gives the same draft, in any process and in any batch.
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -67,23 +67,24 @@ class Writer:
     def __call__(self, requests: Sequence[TextRequest]) -> list[Draft]:
         """One draft per request."""
         drafts: dict[int, Draft] = {}
+        waiting = dict(enumerate(requests))
         stopped_by: list[tuple[str, ...]] = [()] * len(requests)
-        current = list(requests)
-        while len(drafts) < len(requests):
-            for number, request in enumerate(current):
-                if number not in drafts and request.attempt > self.retries:
+        while waiting:
+            for number, request in list(waiting.items()):
+                if request.attempt > self.retries:
                     drafts[number] = Draft(None, request.attempt, stopped_by[number])
-            waiting = [number for number in range(len(requests)) if number not in drafts]
-            for number, example in zip(waiting, self._write([current[n] for n in waiting]), strict=True):
-                request = current[number]
+                    del waiting[number]
+            for number, example in self._write(waiting).items():
+                request = waiting[number]
                 gate = self.gates.rejected_by(example, request.first, request.second, request.is_between)
                 if gate is None and not self._keeps_protected(example, request):
                     gate = PROTECTED
                 if gate is None:
                     drafts[number] = Draft(example, request.attempt, stopped_by[number])
+                    del waiting[number]
                 else:
                     stopped_by[number] += (gate,)
-                    current[number] = replace(request, attempt=request.attempt + 1)
+                    waiting[number] = replace(request, attempt=request.attempt + 1)
         return [drafts[number] for number in range(len(requests))]
 
     def _keeps_protected(self, example: Example, request: TextRequest) -> bool:
@@ -93,16 +94,15 @@ class Writer:
         columns = zip(example, *parents, strict=True)
         return all(self.protected.are_kept(text, sources) for text, *sources in columns)
 
-    def _write(self, requests: Sequence[TextRequest]) -> list[Example]:
+    def _write(self, requests: Mapping[int, TextRequest]) -> dict[int, Example]:
         """One call to the method for all first attempts, and one for all retries."""
         written: dict[int, Example] = {}
         for again in (False, True):
-            part = [number for number, request in enumerate(requests) if (request.attempt > 0) == again]
-            method = self.method.sampling if again else self.method
+            part = {number: request for number, request in requests.items() if (request.attempt > 0) == again}
             if part:
-                examples = _written_by(method, [requests[number] for number in part])
-                written.update(zip(part, examples, strict=True))
-        return [written[number] for number in range(len(requests))]
+                method = self.method.sampling if again else self.method
+                written.update(zip(part, _written_by(method, list(part.values())), strict=True))
+        return written
 
 
 def _written_by(method: AugmentationMethod, requests: Sequence[TextRequest]) -> list[Example]:

@@ -40,7 +40,8 @@ class Cell:
         """A unique file name: characters that are not allowed are percent-encoded."""
         protocol = self.protocol.name.replace(" ", "-")
         parts = [self.task.name, self.domain, protocol, self.recipe.name, f"seed{self.seed}"]
-        name = ".".join(re.sub(r"[^\w=:.+-]", _quoted, part) for part in parts if part)
+        quoted = (re.sub(r"[^\w=:.+-]", lambda found: quote(found[0], safe=""), part) for part in parts if part)
+        name = ".".join(quoted)
         if len(name.encode()) > _LONGEST_NAME:
             name = f"{name.encode()[:_LONGEST_NAME].decode(errors='ignore')}~{sha256(name.encode()).hexdigest()[:12]}"
         return f"{name}.json"
@@ -65,10 +66,6 @@ class Cell:
             "notes": list(task.notes),
             "version": __version__,
         }
-
-
-def _quoted(character: re.Match[str]) -> str:
-    return quote(character[0], safe="")
 
 
 # --- files ----------------------------------------------------------------------------------------------------

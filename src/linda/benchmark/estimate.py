@@ -63,17 +63,12 @@ def estimated_hours(cells: Sequence[Cell], settings: BenchmarkSettings, output: 
     return total / workers / 3600
 
 
-class _SharedWork:
-    """Work that several cells need and that is done once."""
-
-    def __init__(self) -> None:
-        self._done: set[Any] = set()
+class _SharedWork(dict[Any, float]):
+    """Seconds of work that several cells need and that is done once."""
 
     def once(self, key: Any, seconds: float) -> float:
         """Return the seconds if this is the first cell that needs the work, else 0."""
-        is_new = key not in self._done
-        self._done.add(key)
-        return seconds if is_new else 0.0
+        return 0.0 if key in self else self.setdefault(key, seconds)
 
 
 def _estimated_seconds(cell: Cell, settings: BenchmarkSettings, shared: _SharedWork) -> float:

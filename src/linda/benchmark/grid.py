@@ -65,7 +65,7 @@ def make_grid(
     grid = []
     for source, protocols in tasks:
         task = source.load()
-        sizes = _pool_sizes(task, settings)
+        sizes = [len(split(task, domain, settings.on, settings.test_size).pool) for domain in task.training_domains]
         expanded = [one for protocol in protocols for one in protocol.for_task(task, sizes)]
         _check_draws(task, expanded, recipes, settings, seeds)
         for protocol, seed, domain, recipe in product(expanded, seeds, task.training_domains, recipes):
@@ -125,10 +125,6 @@ def _check_draws(
                     f"{task.name} ({protocol.name}): every training row is drawn, so none is left as "
                     f"unlabelled text (--unlabelled {REST}); draw fewer, or give a file"
                 )
-
-
-def _pool_sizes(task: BenchmarkTask, settings: BenchmarkSettings) -> list[int]:
-    return [len(split(task, domain, settings.on, settings.test_size).pool) for domain in task.training_domains]
 
 
 def check_results_folder(output: Path) -> None:
@@ -209,14 +205,11 @@ def _run_missing(
         total=len(cells), initial=len(cells) - len(missing), unit="cell", disable=None if progress else True
     ) as bar:
         for result in executor(missing, settings, folder) if missing else ():
-            bar.set_postfix_str(_described(result), refresh=False)
+            # There is no accuracy with several labels per row.
+            score = f" {result['accuracy']:.1f}" if "accuracy" in result else ""
+            bar.set_postfix_str(f"{result['task']} {result['method']}{score}", refresh=False)
             bar.update()
     return len(missing)
-
-
-def _described(result: dict[str, Any]) -> str:
-    score = f" {result['accuracy']:.1f}" if "accuracy" in result else ""  # there is none with several labels per row
-    return f"{result['task']} {result['method']}{score}"
 
 
 def missing_cells(cells: Sequence[Cell], output: Path) -> list[Cell]:

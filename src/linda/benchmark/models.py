@@ -136,23 +136,11 @@ def file_name(path: str) -> str:
 def check_model(model: str) -> None:
     """Check that a folder contains a model; other names are hub names, unless they can only be paths."""
     checked_path(model)
-    if not model.isprintable() and not Path(model).is_dir():
-        raise LindaError(f"there is no folder {model!r}; give the folder of a model")
     is_path = Path(model).is_absolute() or model.startswith((".", "~")) or model.count("/") > 1
-    if is_path and not Path(model).is_dir():
+    if (is_path or not model.isprintable()) and not Path(model).is_dir():
         raise LindaError(f"there is no folder {model!r}; give the folder of a model")
     if Path(model).is_dir() and not (Path(model) / CONFIG_FILE).is_file():
         raise LindaError(f"the folder {model!r} contains no model: it has no {CONFIG_FILE}")
-
-
-def augmentation_methods() -> list[str]:
-    """Return the names of all methods that make new texts."""
-    return methods.names()
-
-
-def mixes_texts(method: str) -> bool:
-    """Whether a method mixes two texts, with a partner and a ratio."""
-    return methods.find(method).needs_partner
 
 
 @lru_cache(maxsize=8)

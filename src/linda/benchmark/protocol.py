@@ -53,18 +53,15 @@ class Protocol:
 
     @property
     def name(self) -> str:
-        noise = f" noise {self.label_noise:g}" if self.label_noise else ""
-        return self._base_name + noise
-
-    @property
-    def _base_name(self) -> str:
+        parts = [NATURAL] if self.is_natural else []
         if self.shots is not None:
-            return f"{self.shots}-shot"
-        if self.imbalance is not None:
-            few, many = self.imbalance
-            return f"{few}:{many} {self.rare}"
-        size = "" if self.train_size is None else f"{self.train_size} rows"
-        return f"{NATURAL} {size}".strip() if self.is_natural else size or FULL
+            parts = [f"{self.shots}-shot"]
+        elif self.imbalance is not None:
+            parts = [f"{self.imbalance[0]}:{self.imbalance[1]} {self.rare}"]
+        elif self.train_size is not None:
+            parts.append(f"{self.train_size} rows")
+        noise = [f"noise {self.label_noise:g}"] if self.label_noise else []
+        return " ".join([*(parts or [FULL]), *noise])
 
     def for_task(self, task: BenchmarkTask, pool_sizes: Sequence[int]) -> list[Protocol]:
         """Expand the protocol for a task: each class rare in turn; a size that exceeds every pool is full."""

@@ -57,17 +57,10 @@ class RayCells:
 
 def _settings_by_full_names(settings: BenchmarkSettings) -> BenchmarkSettings:
     """Folders and files by their full names: other processes have another working folder."""
-    models = settings.models
+    names = ("linda", "masked", "there", "back", "trigrams")
     return replace(
         settings,
-        models=replace(
-            models,
-            linda=full_name(models.linda),
-            masked=full_name(models.masked),
-            there=full_name(models.there),
-            back=full_name(models.back),
-            trigrams=full_name(models.trigrams),
-        ),
+        models=replace(settings.models, **{name: full_name(getattr(settings.models, name)) for name in names}),
         encoder=full_name(settings.encoder),
         teacher_encoder=full_name(settings.teacher_encoder),
         unlabelled=settings.unlabelled if settings.unlabelled == REST else full_name(settings.unlabelled),

@@ -9,14 +9,13 @@ eda&linda+per_row=2                   new rows of both methods, an equal share o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, get_type_hints
 
+from linda import methods
 from linda.augmentation.labelling import MODES, check_temperature
 from linda.augmentation.plan import PARTNERS, Ratio
 from linda.augmentation.settings import AugmentationSettings
-from linda.benchmark.models import augmentation_methods, mixes_texts
 from linda.classifier.students import StudentKind
 from linda.errors import LindaError
 
@@ -114,7 +113,7 @@ class Recipe:
 
     @property
     def mixes(self) -> bool:
-        return self.augments and any(mixes_texts(str(source)) for source in self.sources)
+        return self.augments and any(methods.find(str(source)).needs_partner for source in self.sources)
 
     @property
     def needs_same_label(self) -> bool:
@@ -240,7 +239,7 @@ _RECIPES = {
 
 def recipe_names() -> list[str]:
     """Return the names of all methods: those above, and every other augmentation method."""
-    return [*_RECIPES, *(name for name in augmentation_methods() if name not in _RECIPES)]
+    return [*_RECIPES, *(name for name in methods.names() if name not in _RECIPES)]
 
 
 def parse_recipe(text: str, as_published: bool = False) -> Recipe:
@@ -270,17 +269,20 @@ def _named(name: str, as_published: bool) -> Recipe:
     """Return the method of this name, with its own settings."""
     if name not in recipe_names():
         raise LindaError(f"there is no method {name!r}; choose from {', '.join(recipe_names())}")
-    recipe = _RECIPES.get(name) or Recipe(name, name, Policy() if mixes_texts(name) else _BASELINE)
+    recipe = _RECIPES.get(name) or Recipe(name, name, Policy() if methods.find(name).needs_partner else _BASELINE)
     if as_published and name in _PUBLISHED:
         return replace(recipe, policy=replace(recipe.policy, gates=False))
     return recipe
 
 
 def _with_policy(text: str, recipe: Recipe, given: dict[str, Any]) -> Recipe:
-    """Change those settings that the method has."""
+    """Change those settings that the method has. A setting that another one makes useless is an error."""
     known = {name: value for name, value in given.items() if name in policy_settings(recipe)}
     policy = replace(recipe.policy, **known)
-    _check_effect(text, known, policy)
+    if "per_row" in known and policy.balance:
+        raise LindaError(f"{text!r}: per_row has no effect, because balance decides the number of new rows")
+    if "temperature" in known and policy.labels != "sharpened":
+        raise LindaError(f"{text!r}: temperature has no effect, because only labels=sharpened use it")
     return replace(recipe, policy=policy)
 
 
@@ -313,14 +315,6 @@ def _reason(recipe: Recipe, setting: str) -> str:
     return "mixes by the ratio itself" if recipe.mixes else "does not mix texts"
 
 
-def _check_effect(text: str, given: Iterable[str], policy: Policy) -> None:
-    """Raise a LindaError for a setting that another one makes useless."""
-    if "per_row" in given and policy.balance:
-        raise LindaError(f"{text!r}: per_row has no effect, because balance decides the number of new rows")
-    if "temperature" in given and policy.labels != "sharpened":
-        raise LindaError(f"{text!r}: temperature has no effect, because only labels=sharpened use it")
-
-
 def _parse_setting(setting: str, text: str) -> tuple[str, Any]:
     types = {**get_type_hints(Policy), **get_type_hints(Training)}
     name, sign, value = setting.partition("=")
@@ -332,8 +326,5 @@ def _parse_setting(setting: str, text: str) -> tuple[str, Any]:
     try:
         return name, {"true": True, "false": False}[value] if kind is bool else kind(value)
     except (KeyError, ValueError):
-        raise LindaError(f"{text!r}: {name} cannot be {value!r}; give {_wanted(kind)}") from None
-
-
-def _wanted(kind: type) -> str:
-    return {bool: "true or false", int: "a whole number", float: "a number"}[kind]
+        wanted = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
+        raise LindaError(f"{text!r}: {name} cannot be {value!r}; give {wanted}") from None

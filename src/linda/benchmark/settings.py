@@ -105,6 +105,7 @@ class BenchmarkSettings:
         """Return the training settings for this many original and new rows."""
         counted = n_rows if self.budget == "updates" else n_rows + n_new
         batch = self.batch(protocol)
+        cache = None if self.cache is None else VectorCache(Path(self.cache), str(_encoder_name(self.encoder)))
         return StudentSettings(
             self.encoder,
             self.max_length,
@@ -114,12 +115,8 @@ class BenchmarkSettings:
             contrastive_updates=contrastive_updates(counted),
             mixup=recipe.training.mixup or None,
             smote=recipe.training.smote,
-            vector_cache=self._vector_cache,
+            vector_cache=cache,
         )
-
-    @property
-    def _vector_cache(self) -> VectorCache | None:
-        return None if self.cache is None else VectorCache(Path(self.cache), str(_encoder_name(self.encoder)))
 
     def for_teacher(self) -> BenchmarkSettings:
         """Return the settings with the teacher as the student."""

@@ -128,12 +128,7 @@ def command(
     plan_file: str | None,
     save_plan: str | None,
     keep: tuple[str, ...],
-    resume: bool,
-    restart: bool,
-    block_rows: int,
-    shuffle: bool,
     block_range: str | None,
-    join: bool,
     on: str,
     ray_address: str | None,
     gpus_per_worker: float,
@@ -155,10 +150,11 @@ def command(
 
     if output is None and save_plan is None:
         raise LindaError("nothing to do: give --output OUT, or --save-plan FILE")
-    if resume and restart:
+    run = {name: settings.pop(name) for name in ("resume", "restart", "block_rows", "shuffle", "join")}
+    if run["resume"] and run["restart"]:
         raise LindaError("--resume continues an unfinished run, --restart deletes it; give only one of them")
     _check_needed(context)
-    if shuffle and save_plan is not None:
+    if run["shuffle"] and save_plan is not None:
         raise LindaError(
             "a plan names rows by their place in the input, which --shuffle changes; leave out --save-plan"
         )
@@ -168,18 +164,18 @@ def command(
     augmenter = Augmenter(gates=gates, progress=True, **settings)
     plan = None if plan_file is None else Plan.read(plan_file)
     if save_plan is not None:
-        drawn = _drawn_plan(augmenter, source, input_format, block_rows) if plan is None else plan
+        drawn = _drawn_plan(augmenter, source, input_format, run["block_rows"]) if plan is None else plan
         _save(drawn, save_plan)
         # A balanced plan is drawn again with the output, because it is extended if texts are rejected.
         plan = plan if settings["balance"] is not None else drawn
     if output is None:
         return
-    executor = {}
     if on == "ray":
         from linda.file_runs.ray_executor import RayExecutor
+        from linda.file_runs.ray_pool import RayPool
 
         workers = settings["workers"] if "workers" in asked_for(context) else None
-        executor = {"executor": RayExecutor.connect(ray_address, workers, gpus_per_worker)}
+        run["executor"] = RayExecutor(RayPool.connect(ray_address, workers, gpus_per_worker))
     try:
         summary = augment_file(
             augmenter,
@@ -188,13 +184,8 @@ def command(
             source_format=input_format,
             output_format=output_format,
             plan=plan,
-            resume=resume,
-            restart=restart,
-            block_rows=block_rows,
-            shuffle=shuffle,
             block_range=None if block_range is None else option_values.block_range(block_range),
-            join=join,
-            **executor,
+            **run,
             on_note=lambda note: click.echo(f"linda: {note}", err=True),
         )
     except KeyboardInterrupt:

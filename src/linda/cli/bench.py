@@ -46,16 +46,7 @@ GROUPS = {
     "Training rows": ("shots", "train_size", "imbalance", "rare", "label_noise", "small_classes", "unlabelled"),
     "Test": ("test_on", "test_size", "seeds"),
     "Methods": ("methods", "model", "engine", "masked_model", "translate", "trigrams", "teacher", "teacher_encoder"),
-    "Student": (
-        "student",
-        "encoder",
-        "learning_rate",
-        "batch_size",
-        "epochs",
-        "budget",
-        "max_length",
-        "folds",
-    ),
+    "Student": ("student", "encoder", "learning_rate", "batch_size", "epochs", "budget", "max_length", "folds"),
     "Execution": ("workers", "cache", "dry_run", "on", "ray_address", "gpus_per_worker"),
 }
 
@@ -208,6 +199,7 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
     from linda.benchmark.estimate import estimated_hours
     from linda.benchmark.grid import CELLS, check_results_folder, make_grid, missing_cells, run_grid
     from linda.benchmark.recipes import parse_recipe
+    from linda.benchmark.reporting.paper import find_experiment
     from linda.benchmark.reporting.report import write_report
     from linda.benchmark.reporting.results import check_will_be_shown
     from linda.evaluation.metrics import find_metric
@@ -219,7 +211,7 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
         find_metric(given["metric"])
     if given["multi_label"]:
         check_multi_label(context)
-    experiment = _experiment(given)
+    experiment = find_experiment(given["paper"], given["profile"]) if given["paper"] else None
     if experiment is not None and "engine" not in asked_for(context):
         given["engine"] = experiment.engine
     tasks = [(task, _protocols(given, experiment, task.name)) for task in _tasks(given, experiment)]
@@ -229,7 +221,8 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
         as_published = experiment is not None and experiment.as_published
         recipes = [parse_recipe(name, as_published) for name in names]
         # Before a search of the learning rate: this finds what cannot be computed.
-        cells = make_grid(tasks, recipes, range(_seeds(given, settings)), settings)
+        seeds = given["seeds"] or (_SLOW_SEEDS if settings.kind.trains_encoder else _QUICK_SEEDS)
+        cells = make_grid(tasks, recipes, range(seeds), settings)
         check_used(context, recipes, settings)
         check_will_be_shown(cells, read_cells(output / CELLS), settings, given["metric"], given["baseline"])
         if as_published:
@@ -249,12 +242,6 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
     click.echo(report.split("\n## ")[0].strip())
     click.echo(f"\nTables and figures: {output / 'report.md'}")
     return None
-
-
-def _experiment(given: dict[str, Any]) -> Experiment | None:
-    from linda.benchmark.reporting.paper import find_experiment
-
-    return find_experiment(given["paper"], given["profile"]) if given["paper"] else None
 
 
 def _tasks(given: dict[str, Any], experiment: Experiment | None) -> list[TaskSource]:
@@ -277,10 +264,6 @@ def _default_methods(given: dict[str, Any], experiment: Experiment | None, setti
     if not settings.kind.mixes_vectors:
         methods.remove("mixup")
     return [*methods, "backtranslation"] if given["translate"] else methods
-
-
-def _seeds(given: dict[str, Any], settings: BenchmarkSettings) -> int:
-    return given["seeds"] or (_SLOW_SEEDS if settings.kind.trains_encoder else _QUICK_SEEDS)
 
 
 def _protocols(given: dict[str, Any], experiment: Experiment | None, task: str) -> list[Protocol]:
@@ -349,6 +332,7 @@ def _learning_rate(
     executor: CellExecutor | None,
 ) -> float:
     """As given, or as in the paper, or as known for the encoder, or searched."""
+    from linda.benchmark.learning_rate import search_rate
     from linda.classifier.encoder import known_learning_rate
 
     rate = given["learning_rate"]
@@ -357,21 +341,13 @@ def _learning_rate(
         rate = of_paper or known_learning_rate(settings.encoder) or "search"
     if rate == "search" and given["multi_label"]:
         raise LindaError("no learning rate is known for this encoder; give one, such as --learning-rate 3e-5")
-    if rate == "search":
-        return _searched_rate(tasks, settings, output, given["workers"], executor)
-    return learning_rate(rate, "--learning-rate")
-
-
-def _searched_rate(
-    tasks: TaskProtocols, settings: BenchmarkSettings, output: Path, workers: int, executor: CellExecutor | None
-) -> float:
-    from linda.benchmark.learning_rate import search_rate
-
+    if rate != "search":
+        return learning_rate(rate, "--learning-rate")
     click.echo("Searching the learning rate, with vanilla on a part of the training rows", err=True)
-    accuracy = search_rate(tasks, settings, output, workers, executor=executor)
+    accuracy = search_rate(tasks, settings, output, given["workers"], executor=executor)
     best = max(accuracy, key=lambda rate: accuracy[rate])
-    listed = ", ".join(f"{rate:g}: {found:.1f}" for rate, found in accuracy.items())
-    click.echo(f"Accuracy by rate: {listed}; {best:g} is used", err=True)
+    found = ", ".join(f"{rate:g}: {score:.1f}" for rate, score in accuracy.items())
+    click.echo(f"Accuracy by rate: {found}; {best:g} is used", err=True)
     return best
 
 

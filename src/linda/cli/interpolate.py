@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 MOST_RATIOS = 10_000  # of one pair
 
-WeightedTexts = tuple[list[str], tuple[float, ...]]  # texts and their weights
 Request = tuple["Row", dict[str, Any]]  # what is mixed, and the fields that are printed beside the result
 
 
@@ -110,7 +109,9 @@ def command(
     _check_output(output, pairs)
     Decoding(**decoding)
     if more or weights is not None:
-        requests = _requests_of_texts(_checked_texts([a, b, *more], weights, (alpha, ladder, pairs)), seed)
+        if any((alpha, ladder, pairs)):
+            raise LindaError("--alpha, --ladder and --pairs are for two texts; give --weights, one for each text")
+        requests = _request_of_texts([a, b, *more], weights, seed)
     else:
         requests = _requests_of_pairs(_pair_rows(a, b, pairs), ratios, seed)
 
@@ -175,13 +176,14 @@ def _requests_of_pairs(rows: Iterable[PairLine], ratios: list[float], seed: int)
             yield (pair.a, pair.b, ratio, next(seeds)), {"a": pair.a, "b": pair.b, "alpha": ratio}
 
 
-def _checked_texts(texts: Sequence[str | None], weights: str | None, excluded: Sequence[object]) -> WeightedTexts:
-    """The texts of one mix with their weights. excluded: options that do not go with them."""
-    if any(excluded):
-        raise LindaError("--alpha, --ladder and --pairs are for two texts; give --weights, one for each text")
+def _request_of_texts(texts: Sequence[str | None], weights: str | None, seed: int) -> Iterator[Request]:
+    """One mix of all texts."""
+    from linda.interpolation.rows import row_seeds
+
     checked = [checked_text(text, f"text {number}") for number, text in enumerate(texts, start=1) if text is not None]
     numbers = [1.0] * len(checked) if weights is None else [_number(part.strip()) for part in weights.split(",")]
-    return checked, checked_weights(numbers, len(checked))
+    shares = checked_weights(numbers, len(checked))
+    return iter([((checked, shares, next(row_seeds(seed))), {"texts": checked, "weights": shares})])
 
 
 def _number(part: str) -> float:
@@ -189,12 +191,6 @@ def _number(part: str) -> float:
         return float(part)
     except ValueError:
         raise LindaError(f"--weights has {part!r}, not a number; give one for each text, as in 0.5,0.3,0.2") from None
-
-
-def _requests_of_texts(texts: WeightedTexts, seed: int) -> Iterator[Request]:
-    from linda.interpolation.rows import row_seeds
-
-    yield (*texts, next(row_seeds(seed))), {"texts": texts[0], "weights": texts[1]}
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,13 @@ from linda.augmentation.summary import Tally
 from linda.augmentation.tables import joined_batches
 from linda.augmentation.texts import WriteAll
 from linda.file_runs import blocks
-from linda.file_runs.blocks import Block
 from linda.file_runs.journal import Journal
 from linda.file_runs.parts import Manifest, PartsFolder
 from linda.files.spool import Spool
 from linda.files.textio import atomic_path
 
 
-class PartWriter:
+class PartWriter(ExitStack):
     """Writes the parts of a run. The model and the workers are started by the first block and serve all of them.
 
     Args:
@@ -54,38 +52,28 @@ class PartWriter:
         *,
         keep_journals: bool = True,
     ) -> None:
+        super().__init__()
         self._folder, self._manifest, self._augmenter, self._plan = folder, manifest, augmenter, plan
         self._settings = augmenter.settings
         self._keep_journals = keep_journals
-        self._opened = ExitStack()
         self._teacher: Any = None
-
-    def __enter__(self) -> "PartWriter":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
-        return self._opened.__exit__(kind, error, traceback)
 
     def __call__(self, number: int) -> None:
         """Write the part of a block: originals and new rows. It appears only when it is complete."""
-        block, schema = self._manifest.table.blocks[number], self._manifest.schema
+        table, schema = self._manifest.table, self._manifest.schema
+        block = table.blocks[number]
         with self._folder.storage.reading(self._folder.block_input(number)) as path, self._journal(number) as journal:
             spool = Spool(path)
             row_numbers = self._folder.row_numbers(self._manifest, block)
-            examples = check_rows(spool, self._settings, self._manifest.table.classes, row_numbers)
-            plan, planner = self._block_plan(examples, block, journal)
+            examples = check_rows(spool, self._settings, table.classes, row_numbers)
+            neighbours = None if self._plan is not None else _neighbours(self._settings, examples, journal)
+            plan, planner = blocks.plan_block(examples, self._settings, block, table, self._plan, neighbours)
             self._generate(examples, plan, planner, journal)
             rows = chain.from_iterable(chunk.rows for chunk in journal.chunks())
             batches = joined_batches(spool, examples, rows, self._settings, schema, row_numbers)
             tally = sum((chunk.tally for chunk in journal.chunks()), Tally())
             self._folder.write_part(self._manifest, number, batches, tally)
             journal.remove()
-
-    def _block_plan(self, examples: Examples, block: Block, journal: Journal) -> tuple[Plan, BalancedPlanner | None]:
-        neighbours = None if self._plan is not None else _neighbours(self._settings, examples, journal)
-        return blocks.plan_block(examples, self._settings, block, self._manifest.table, self._plan, neighbours)
 
     def _generate(self, examples: Examples, plan: Plan, planner: BalancedPlanner | None, journal: Journal) -> None:
         """Append the chunks of the plan that are missing in the journal."""
@@ -99,16 +87,12 @@ class PartWriter:
 
     @cached_property
     def _write_all(self) -> WriteAll:
-        return self._opened.enter_context(self._augmenter.writing())
+        return self.enter_context(self._augmenter.writing())
 
     @contextmanager
     def _journal(self, number: int) -> Iterator[Journal]:
-        folder = self._folder.journal_folder(number) if self._keep_journals else None
-        if folder is not None:
-            with Journal(folder) as journal:
-                yield journal
-            return
-        with tempfile.TemporaryDirectory() as temporary, Journal(Path(temporary) / "journal") as journal:
+        kept = self._folder.journal_folder(number) if self._keep_journals else None
+        with tempfile.TemporaryDirectory() as temporary, Journal(kept or Path(temporary) / "journal") as journal:
             yield journal
 
 

@@ -5,7 +5,6 @@ Partners, plan, gates and duplicates are those of the block, so its new rows dep
 rows have in memory.
 """
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +12,6 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from linda.augmentation.balance import BalancedPlanner, to_make
 from linda.augmentation.examples import Examples
@@ -96,27 +94,6 @@ class BlockedTable:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "BlockedTable":
         return cls.of(values["classes"], values["blocks"])
-
-
-def cut(batches: Iterable[pa.RecordBatch], block_rows: int) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Cut batches into blocks. The batches of a block must be consumed before the next block."""
-    source, waiting = iter(batches), deque[pa.RecordBatch]()
-
-    def one_block() -> Iterator[pa.RecordBatch]:
-        missing = block_rows
-        while missing and (batch := waiting.popleft() if waiting else next(source, None)) is not None:
-            if len(batch) > missing:
-                waiting.append(batch.slice(missing))
-                batch = batch.slice(0, missing)
-            missing -= len(batch)
-            yield batch
-
-    while True:
-        if not waiting:
-            if (batch := next(source, None)) is None:
-                return
-            waiting.append(batch)
-        yield one_block()
 
 
 # --- the plan of a block --------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from linda.augmentation.pipeline import Chunk
@@ -42,9 +41,7 @@ class Journal:
         self._drop_incomplete_line()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._lock.release()
 
     def append(self, chunk: Chunk) -> None:
@@ -83,11 +80,7 @@ class Journal:
         if not self._chunks.exists():
             return
         with self._chunks.open("r+b") as file:
-            complete = 0
-            for line in file:
-                if line.endswith(b"\n"):
-                    complete += len(line)
-            file.truncate(complete)
+            file.truncate(sum(len(line) for line in file if line.endswith(b"\n")))
 
 
 def _chunk(line: dict[str, Any]) -> Chunk:

@@ -21,13 +21,12 @@ from linda.augmentation.plan import Plan
 from linda.augmentation.settings import EXECUTION, AugmentationSettings
 from linda.augmentation.tables import joined_schema
 from linda.errors import LindaError
-from linda.file_runs import blocks
 from linda.file_runs.blocks import BlockedTable
 from linda.file_runs.parts import Manifest, PartsFolder
 from linda.files.inputs import InputFile, read_files
 from linda.files.paths import file_digest
 from linda.files.shuffle import shuffled
-from linda.files.spool import Spool, write_spool
+from linda.files.spool import Spool, cut, write_spool
 from linda.files.tables import check_writable
 
 WEIGHT_BITS = "int8_weight_bits"  # of the machine that began a run
@@ -129,11 +128,12 @@ def prepare(
         prepare(PartsFolder("out"), settings, files, "train.csv", run, "parquet")
     """
     first_row, sizes, examples = 0, [], None
-    labels = _TableLabels()
+    found: set[LabelName] = set()
+    known_kind: str | None = None
     rows = read_files(files, settings.text_columns)
     if run["shuffle"]:
         rows = shuffled(rows, settings.seed, folder.work)
-    for number, batches in enumerate(blocks.cut(rows, run["block_rows"])):
+    for number, batches in enumerate(cut(rows, run["block_rows"])):
         if run["shuffle"]:
             batches, numbers = _without_numbers(batches)
             folder.write_row_numbers(number, numbers)
@@ -143,7 +143,14 @@ def prepare(
             spool = Spool(path)
             row_numbers = numbers.tolist() if run["shuffle"] else range(first_row, first_row + len(spool))
             examples = _checked_rows(spool, settings, name, row_numbers)
-            labels.add(examples, name, row_numbers[0])
+            kind = _label_kind(examples)
+            if None not in (kind, known_kind) and kind != known_kind:
+                raise LindaError(
+                    f"{name}: labels are of type {kind} from row {row_numbers[0]} on, earlier ones of type "
+                    f"{known_kind}; use one type"
+                )
+            known_kind = kind or known_kind
+            found |= set(examples.labels.names if kind else ())
             sizes.append((len(spool), examples.skipped, examples.labels.counts(), _sets(examples)))
             done = 0
             for batch in spool.batches():
@@ -151,7 +158,7 @@ def prepare(
                 done += len(batch)
             first_row += done
     assert examples is not None  # a file without rows is an error
-    classes = labels.names if settings.classes is None else tuple(settings.classes)
+    classes = tuple(sorted(found) if settings.classes is None else settings.classes)
     table = BlockedTable.of(
         classes,
         ((rows, skipped, [own.get(c, 0) for c in classes], *sets) for rows, skipped, own, sets in sizes),
@@ -201,30 +208,13 @@ def with_teacher(augmenter: Augmenter, folder: PartsFolder, manifest: Manifest) 
     return Augmenter(settings, teacher=folder.teacher)
 
 
-class _TableLabels:
-    """The classes of all blocks."""
-
-    def __init__(self) -> None:
-        self._names: set[LabelName] = set()
-        self._kind: str | None = None
-
-    def add(self, examples: Examples, name: str, first_row: int) -> None:
-        own = examples.labels
-        if not own.names or not len(examples.kept):
-            return
-        is_vector = own.kind != "names" if isinstance(own, MultiLabels) else own.soft is not None
-        kind = f"list of {len(own.names)} numbers" if is_vector else type(own.names[0]).__name__
-        if self._kind not in (None, kind):
-            raise LindaError(
-                f"{name}: labels are of type {kind} from row {first_row} on, earlier ones of type {self._kind}; "
-                "use one type"
-            )
-        self._kind = kind
-        self._names |= set(own.names)
-
-    @property
-    def names(self) -> tuple[LabelName, ...]:
-        return tuple(sorted(self._names))
+def _label_kind(examples: Examples) -> str | None:
+    """What the labels of these rows are, for messages; None if there are none."""
+    labels = examples.labels
+    if not labels.names or not len(examples.kept):
+        return None
+    is_vector = labels.kind != "names" if isinstance(labels, MultiLabels) else labels.soft is not None
+    return f"list of {len(labels.names)} numbers" if is_vector else type(labels.names[0]).__name__
 
 
 def _sets(examples: Examples) -> list[tuple[int, int]]:

@@ -65,20 +65,13 @@ class BlockActor:
 
 @dataclass(frozen=True)
 class RayExecutor:
-    """Writes parts with actors on a Ray cluster. See `connect`."""
+    """Writes parts with actors on a Ray cluster.
+
+    Example:
+        augment_file(augmenter, "in.jsonl", "/shared/out/", executor=RayExecutor(RayPool.connect("auto")))
+    """
 
     pool: RayPool
-
-    @classmethod
-    def connect(
-        cls, address: str | None = None, workers: int | None = None, gpus_per_worker: float = 0
-    ) -> "RayExecutor":
-        """Connect to a Ray cluster. The arguments are those of `RayPool.connect`.
-
-        Example:
-            augment_file(augmenter, "in.jsonl", "/shared/out/", executor=RayExecutor.connect("auto"))
-        """
-        return cls(RayPool.connect(address, workers, gpus_per_worker))
 
     def __call__(
         self, folder: PartsFolder, manifest: Manifest, augmenter: Augmenter, plan: Plan | None, numbers: Sequence[int]

@@ -10,7 +10,8 @@ import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -123,33 +124,22 @@ class RayPool:
             for result in pool.completed(CellWorker, (settings, folder), cells, lambda cell: cell.file_name):
                 ...
         """
-        size = min(self.workers, len(items))
-        with _Actors(worker, arguments, size, self.gpus_per_worker, describe, how_to_continue) as actors:
-            yield from actors.completed(items)
+        with _Actors(worker, arguments, self.gpus_per_worker, describe, how_to_continue) as actors:
+            yield from actors.completed(items, min(self.workers, len(items)))
 
 
+@dataclass
 class _Actors:
     """Actors that are given one piece of work at a time. A dead actor is replaced, its work given to another."""
 
-    def __init__(
-        self,
-        worker: Callable[..., Worker],
-        arguments: tuple[Any, ...],
-        size: int,
-        gpus: float,
-        describe: Callable[[Any], str],
-        how_to_continue: str,
-    ) -> None:
-        import ray
-
-        self._actor_class: Any = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=0)(worker)
-        self._arguments = arguments
-        self._describe, self._how_to_continue = describe, how_to_continue
-        self._failures: Counter[str | None] = Counter()  # by piece; None: actors that did not start
-        self._running: dict[Any, tuple[Any, list[Any]]] = {}  # task → actor, its piece; no piece: it starts
-        self._idle: list[Any] = []
-        for _ in range(size):
-            self._start_actor()
+    worker: Callable[..., Worker]
+    arguments: tuple[Any, ...]
+    gpus: float
+    describe: Callable[[Any], str]
+    how_to_continue: str
+    _failures: Counter[str | None] = field(default_factory=Counter)  # by piece; None: actors that did not start
+    _running: dict[Any, tuple[Any, list[Any]]] = field(default_factory=dict)  # task → actor, its piece, if not starting
+    _idle: list[Any] = field(default_factory=list)
 
     def __enter__(self) -> "_Actors":
         return self
@@ -161,9 +151,12 @@ class _Actors:
             with suppress(Exception):  # it may be dead
                 ray.kill(actor)
 
-    def completed(self, items: Sequence[Any]) -> Iterator[Any]:
+    def completed(self, items: Sequence[Any], count: int) -> Iterator[Any]:
+        """The results of `count` actors."""
         import ray
 
+        for _ in range(count):
+            self._start_actor()
         waiting, missing = deque(items), len(items)
         while missing:
             # An actor that has not started gets no work: there may be no room for it.
@@ -175,7 +168,7 @@ class _Actors:
                 try:
                     result = ray.get(task)
                 except ray.exceptions.RayError as error:
-                    self._count_failure(self._describe(done[0]) if done else None, error)
+                    self._count_failure(self.describe(done[0]) if done else None, error)
                     if isinstance(error, ray.exceptions.RayTaskError):
                         self._idle.append(actor)
                     else:  # the actor or its machine died
@@ -189,8 +182,14 @@ class _Actors:
                 else:
                     self._failures[None] = 0  # actors start: what counts are failures in a row
 
+    @cached_property
+    def _actor_class(self) -> Any:
+        import ray
+
+        return ray.remote(num_cpus=1, num_gpus=self.gpus, max_restarts=0)(self.worker)
+
     def _start_actor(self) -> None:
-        actor: Any = self._actor_class.remote(*self._arguments)
+        actor = self._actor_class.remote(*self.arguments)
         self._running[actor.ready.remote()] = actor, []
 
     def _count_failure(self, name: str | None, error: Exception) -> None:
@@ -201,7 +200,7 @@ class _Actors:
         if self._failures[name] >= _ATTEMPTS:
             what = "a Ray actor does not start" if name is None else f"{name} failed {_ATTEMPTS} times"
             reason = str(cause or error).strip().splitlines()[-1:] or [type(error).__name__]
-            raise LindaError(f"{what} ({reason[0]}); see the logs of Ray, then {self._how_to_continue}") from error
+            raise LindaError(f"{what} ({reason[0]}); see the logs of Ray, then {self.how_to_continue}") from error
 
 
 @contextmanager

@@ -65,15 +65,16 @@ def input_files(source: str | Path, file_format: str | None = None) -> Iterator[
     if is_url(source):
         yield _remote_files(str(source), file_format)
         return
-    path = Path(source) if str(source) == "-" else checked_path(source)
-    if str(source) != "-" and path.is_file():
-        yield [InputFile(str(source), name, find_format(source, file_format))]
-        return
-    if str(source) != "-" and path.is_dir():
-        yield _files_of_folder(name, [str(file) for file in sorted(path.iterdir()) if file.is_file()], file_format)
-        return
-    if str(source) != "-" and not path.exists():
-        raise LindaError(f"there is no file {source}")
+    path = Path(source)
+    if str(source) != "-":
+        if checked_path(source).is_file():
+            yield [InputFile(str(source), name, find_format(source, file_format))]
+            return
+        if path.is_dir():
+            yield _files_of_folder(name, [str(file) for file in sorted(path.iterdir()) if file.is_file()], file_format)
+            return
+        if not path.exists():
+            raise LindaError(f"there is no file {source}")
     file_format = find_format(source, file_format)
     pipe = open_input(source)
     with tempfile.TemporaryDirectory() as folder, (Path(folder) / path.name).open("w+b") as copy:

@@ -6,6 +6,7 @@ random order of the whole table (Rao 1961, Sandelius 1962). A file that does not
 
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -62,14 +63,19 @@ def _shuffled(
         return
     own = folder / "-".join(map(str, seeds))
     own.mkdir()
-    with _Files(own, held.schema) as files:
+    written: dict[int, pa.RecordBatchStreamWriter] = {}  # a file that no row goes to is never opened
+    with ExitStack() as opened:
         while len(held):
             chosen = random.integers(_FILES, size=len(held))
             for number in np.unique(chosen).tolist():
-                files.write(number, held.take(pa.array(np.flatnonzero(chosen == number))))
+                if number not in written:
+                    sink = opened.enter_context(pa.OSFile(str(own / f"{number:02}.arrow"), "wb"))
+                    written[number] = opened.enter_context(pa.ipc.new_stream(sink, held.schema))
+                rows = held.take(pa.array(np.flatnonzero(chosen == number)))
+                written[number].write_table(rows.combine_chunks())
             held, _ = _hold(batches, most_bytes)
-    for number in files.written():
-        path = files.path(number)
+    for number in sorted(written):
+        path = own / f"{number:02}.arrow"
         with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
             yield from _shuffled(iter(stream), (*seeds, number), folder, most_bytes)
         path.unlink()
@@ -86,32 +92,3 @@ def _hold(batches: Iterator[pa.RecordBatch], most_bytes: int) -> tuple[pa.Table,
         if size > most_bytes and sum(map(len, held)) > 1:
             return pa.Table.from_batches(held), False
     return pa.Table.from_batches(held) if held else pa.table({}), True
-
-
-class _Files:
-    """The files that rows are divided among. One that no row goes to is never opened."""
-
-    def __init__(self, folder: Path, schema: pa.Schema) -> None:
-        self._folder = folder
-        self._schema = schema
-        self._opened: dict[int, tuple[pa.OSFile, pa.RecordBatchStreamWriter]] = {}
-
-    def path(self, number: int) -> Path:
-        return self._folder / f"{number:02}.arrow"
-
-    def write(self, number: int, rows: pa.Table) -> None:
-        if number not in self._opened:
-            sink = pa.OSFile(str(self.path(number)), "wb")
-            self._opened[number] = sink, pa.ipc.new_stream(sink, self._schema)
-        self._opened[number][1].write_table(rows.combine_chunks())
-
-    def written(self) -> list[int]:
-        return sorted(self._opened)
-
-    def __enter__(self) -> "_Files":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for sink, writer in self._opened.values():
-            writer.close()
-            sink.close()

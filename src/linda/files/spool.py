@@ -3,6 +3,7 @@
 Blocks are small and read with ordinary file access: reading one row costs a few kilobytes, and nothing stays mapped.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,29 @@ _SPOOL_BLOCK = 64  # rows per block: what is read to get one row
 def write_spool(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Write batches of any size to a file for `Spool`."""
     with atomic_path(path) as part, pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-        rest = pa.RecordBatch.from_pylist([], schema)
-        for batch in batches:
-            rows = pa.concat_batches([rest, batch])
-            whole = len(rows) // _SPOOL_BLOCK * _SPOOL_BLOCK
-            for start in range(0, whole, _SPOOL_BLOCK):
-                writer.write_batch(rows.slice(start, _SPOOL_BLOCK))
-            rest = rows.slice(whole)
-        if len(rest):
-            writer.write_batch(rest)
+        for block in cut(batches, _SPOOL_BLOCK):
+            writer.write_batch(pa.concat_batches(list(block)))
+
+
+def cut(batches: Iterable[pa.RecordBatch], block_rows: int) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Cut batches into blocks. The batches of a block must be consumed before the next block."""
+    source, waiting = iter(batches), deque[pa.RecordBatch]()
+
+    def one_block() -> Iterator[pa.RecordBatch]:
+        missing = block_rows
+        while missing and (batch := waiting.popleft() if waiting else next(source, None)) is not None:
+            if len(batch) > missing:
+                waiting.append(batch.slice(missing))
+                batch = batch.slice(0, missing)
+            missing -= len(batch)
+            yield batch
+
+    while True:
+        if not waiting:
+            if (batch := next(source, None)) is None:
+                return
+            waiting.append(batch)
+        yield one_block()
 
 
 class Spool:

@@ -69,16 +69,14 @@ class Storage:
     def __str__(self) -> str:
         return self.name
 
-    def names(self, under: str = "") -> list[str]:
-        """Return the sorted names of the files directly in this folder, or in the given subfolder."""
+    def names(self) -> list[str]:
+        """Return the sorted names of the files directly in this folder."""
         if self.local is not None:
-            folder = self.local / under
-            return sorted(path.name for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
-        folder_path = f"{self._root}/{under}".rstrip("/")
+            return sorted(path.name for path in self.local.iterdir() if path.is_file()) if self.local.is_dir() else []
+        root = self._root.rstrip("/")
         self._remote.invalidate_cache()
-        if not self._remote.exists(folder_path):
-            return []
-        return sorted(found["name"].rsplit("/", 1)[-1] for found in self._remote.ls(folder_path, detail=True))
+        found = self._remote.ls(root, detail=True) if self._remote.exists(root) else []
+        return sorted(entry["name"].rsplit("/", 1)[-1] for entry in found)
 
     def exists(self, name: str) -> bool:
         if self.local is not None:

@@ -10,7 +10,7 @@ from linda import engines
 from linda.config import LindaConfig
 from linda.engines.decoding import Decoding
 from linda.methods import AugmentationMethod
-from linda.methods.rewriting import Rewriter
+from linda.methods.rewriting import Rewriter, joined_pieces
 from linda.model import LindaModel
 from linda.model.pretrained import SEQ2SEQ, find_device, load_pretrained
 from linda.model.tokens import Tokens
@@ -50,8 +50,7 @@ class BackTranslation(AugmentationMethod):
             piece_seeds = [
                 seed + number for parts, seed in zip(pieces, seeds, strict=True) for number in range(len(parts))
             ]
-            written = iter(translate(stripped, self._decoding, piece_seeds))
-            texts = ["".join(next(written) + part[len(part.rstrip()) :] for part in parts) for parts in pieces]
+            texts = joined_pieces(pieces, translate(stripped, self._decoding, piece_seeds))
         return texts
 
 

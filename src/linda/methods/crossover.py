@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -25,17 +26,15 @@ _JITTER = 0.1  # how far `sampling` moves the ratio of a splice
 
 
 class Splice(AugmentationMethod):
-    """Join the first α of a to the last 1 − α of b."""
+    """Join the first α of a to the last 1 − α of b. `sampling`: in random order, with a slightly different cut."""
 
     name = "splice"
     needs_partner = True
-
-    def __init__(self) -> None:
-        self._draws = False
+    _draws = False
 
     @property
-    def sampling(self) -> Splice:
-        """The same with a random order of the two texts and a slightly different cut."""
+    def sampling(self) -> Self:
+        """The same, with random draws."""
         twin = copy(self)
         twin._draws = True
         return twin
@@ -43,10 +42,11 @@ class Splice(AugmentationMethod):
     def texts(
         self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
     ) -> list[str]:
-        b, alpha = _partners(self.name, b, alpha)
-        return [self._splice(*row) for row in zip(a, b, alpha, seeds, strict=True)]
+        if b is None or alpha is None:
+            raise TypeError(f"{self.name} needs a partner and a ratio for each row")
+        return [self._cross(*row) for row in zip(a, b, alpha, seeds, strict=True)]
 
-    def _splice(self, a: str, b: str, alpha: float, seed: int) -> str:
+    def _cross(self, a: str, b: str, alpha: float, seed: int) -> str:
         if not self._draws:
             return naive_splice(a, b, alpha)
         random = np.random.default_rng(seed)
@@ -54,8 +54,10 @@ class Splice(AugmentationMethod):
         return naive_splice(a, b, ratio) if random.random() < 0.5 else naive_splice(b, a, 1 - ratio)
 
 
-class TrigramCrossover(AugmentationMethod):
+class TrigramCrossover(Splice):
     """Cut and join where a trigram model finds the best seam; fall back on `splice` for texts too short to search.
+
+    `sampling` draws one of the best crossovers.
 
     Args:
         trigrams: File written by `linda middles table` from any text like yours.
@@ -65,32 +67,15 @@ class TrigramCrossover(AugmentationMethod):
     """
 
     name = "crossover"
-    needs_partner = True
 
     def __init__(self, trigrams: str | Path) -> None:
         self._trigrams = TrigramModel.load(trigrams)
-        self._splice = Splice()
-        self._draws = False
-
-    @property
-    def sampling(self) -> TrigramCrossover:
-        """The same, drawn at random from the best crossovers."""
-        twin = copy(self)
-        twin._draws = True
-        twin._splice = self._splice.sampling
-        return twin
-
-    def texts(
-        self, a: Sequence[str], b: Sequence[str] | None, alpha: Sequence[float] | None, seeds: Sequence[int]
-    ) -> list[str]:
-        b, alpha = _partners(self.name, b, alpha)
-        return [self._cross(*row) for row in zip(a, b, alpha, seeds, strict=True)]
 
     def _cross(self, a: str, b: str, alpha: float, seed: int) -> str:
         first, second, search = trigram_search(a, b, self._trigrams)
         found = search.best(alpha, _DRAWN_FROM if self._draws else 1)
         if not found:
-            return self._splice.texts([a], [b], [alpha], [seed])[0]
+            return super()._cross(a, b, alpha, seed)
         chosen = int(np.random.default_rng(seed).integers(len(found))) if self._draws else 0
         return found[chosen].text(first, second)
 
@@ -107,11 +92,3 @@ def check_trigrams(methods: set[str], trigrams: str | Path | None) -> None:
         if not needed:
             raise LindaError(f"the trigram table {trigrams} has no effect: only the method crossover uses one")
         check_regular_file(trigrams)
-
-
-def _partners(
-    name: str, b: Sequence[str] | None, alpha: Sequence[float] | None
-) -> tuple[Sequence[str], Sequence[float]]:
-    if b is None or alpha is None:
-        raise TypeError(f"{name} needs a partner and a ratio for each row")
-    return b, alpha

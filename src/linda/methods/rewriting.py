@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +13,12 @@ from linda.engines.decoding import Decoding
 from linda.interpolation.longtext import split_to_window
 from linda.model.batching import batches, padded
 from linda.model.tokens import Tokens
+
+
+def joined_pieces(pieces: list[list[str]], written: Iterable[str]) -> list[str]:
+    """Each text from its rewritten pieces, which keep the white space at their ends."""
+    rewritten = iter(written)
+    return ["".join(next(rewritten) + part[len(part.rstrip()) :] for part in parts) for parts in pieces]
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ The model is any masked language model, or a LINDA model: those are trained to r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from linda.engines.decoding import Decoding
 from linda.errors import LindaError
 from linda.interpolation.longtext import split_to_window
 from linda.methods import AugmentationMethod
-from linda.methods.rewriting import Rewriter
+from linda.methods.rewriting import Rewriter, joined_pieces
 from linda.model.batching import batches, padded
 from linda.model.pretrained import ModelKind, find_device, kind_of_model, load_pretrained
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _BATCH_TOKENS = 4096
 
 
-class _Reconstruction(Protocol):
-    def __call__(self, texts: Sequence[str], seeds: Sequence[int], share: float) -> list[str]: ...
+# Reconstructs texts, with seeds, of which a share is masked.
+_Reconstruction = Callable[[Sequence[str], Sequence[int], float], list[str]]
 
 
 class Ssmba(AugmentationMethod):
@@ -51,11 +51,7 @@ class Ssmba(AugmentationMethod):
         if not 0 < share <= 1:
             raise LindaError(f"the share that SSMBA masks is {share}; it must be above 0 and at most 1")
         self.share = share
-        self._reconstruct: _Reconstruction
-        if _is_masked_model(model):
-            self._reconstruct = MaskedModel(model)
-        else:
-            self._reconstruct = Denoiser(model, engine)
+        self._reconstruct: _Reconstruction = MaskedModel(model) if _is_masked_model(model) else Denoiser(model, engine)
 
     @staticmethod
     def engine_for(model: str | Path | Interpolator | None, engine: str) -> str | None:
@@ -92,8 +88,7 @@ class Denoiser:
                 masked.append(_masked_words(part, self._rewrite.config.mask_token, share, random))
                 piece_seeds.append(int(random.integers(2**32)))
         sampling = Decoding(beams=1, sample=True)
-        written = iter(self._rewrite(masked, sampling, piece_seeds, masked=True))
-        return ["".join(next(written) + _end_space(part) for part in parts) for parts in pieces]
+        return joined_pieces(pieces, self._rewrite(masked, sampling, piece_seeds, masked=True))
 
 
 class MaskedModel:
@@ -124,8 +119,8 @@ class MaskedModel:
         ]
         for batch in batches([len(row) for row in rows], _BATCH_TOKENS):
             self._resample([rows[row] for row in batch], [streams[row] for row in batch], share)
-        written = iter(self._tokenizer.batch_decode([row.tolist() for row in rows], skip_special_tokens=True))
-        return ["".join(next(written).strip() + _end_space(part) for part in parts) for parts in pieces]
+        written = self._tokenizer.batch_decode([row.tolist() for row in rows], skip_special_tokens=True)
+        return joined_pieces(pieces, map(str.strip, written))
 
     @torch.inference_mode()
     def _resample(self, rows: list[np.ndarray], streams: list[np.random.Generator], share: float) -> None:
@@ -173,7 +168,3 @@ def _masked_words(text: str, mask_token: str, share: float, random: np.random.Ge
     for place in _at_least_one(np.arange(len(words)), share, random):
         words[place] = mask_token
     return " ".join(words)
-
-
-def _end_space(piece: str) -> str:
-    return piece[len(piece.rstrip()) :]

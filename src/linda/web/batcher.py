@@ -17,6 +17,7 @@ from linda.interpolation.rows import Row, texts_of
 
 Settings = tuple[tuple[str, Any], ...]  # decoding settings by name, sorted: equal ones can share a batch
 Candidates = list[tuple[str, float | None]]  # the texts of a row and their scores, best first
+Result = tuple[int, Candidates] | Exception  # the number of a row and its candidates, or why there are none
 
 # Decodes rows with one group of settings. The callback is called between batches and may raise.
 Mix = Callable[[Sequence[Row], dict[str, Any], Callable[[int], object]], Iterator[Candidates]]
@@ -49,8 +50,7 @@ class _Ticket:
 
     rows: deque[tuple[int, Row]]
     settings: Settings
-    deliver: Callable[[int, Candidates], None]
-    fail: Callable[[Exception], None]
+    put: Callable[[Result], object]
     cancelled: bool = False
 
 
@@ -87,7 +87,7 @@ class Batcher:
             self._tickets.clear()
             self._changed.notify_all()
         for ticket in left:
-            ticket.fail(CancelledError())
+            ticket.put(CancelledError())
         self._thread.join()
 
     def submit(self, rows: Sequence[Row], settings: Settings) -> AsyncIterator[tuple[int, Candidates]]:
@@ -96,16 +96,15 @@ class Batcher:
         Closing the iterator drops the remaining rows. Raises QueueFullError if too many rows are waiting.
         """
         loop = asyncio.get_running_loop()
-        results: asyncio.Queue[tuple[int, Candidates] | Exception] = asyncio.Queue()
+        results: asyncio.Queue[Result] = asyncio.Queue()
 
-        def put(result: tuple[int, Candidates] | Exception) -> None:
+        def put(result: Result) -> None:
             loop.call_soon_threadsafe(results.put_nowait, result)
 
-        ticket = self._enqueue(rows, settings, lambda index, found: put((index, found)), put, bounded=True)
-        return self._results(ticket, results, len(rows))
+        return self._results(self._enqueue(rows, settings, put, bounded=True), results, len(rows))
 
     async def _results(
-        self, ticket: _Ticket, results: asyncio.Queue[tuple[int, Candidates] | Exception], count: int
+        self, ticket: _Ticket, results: asyncio.Queue[Result], count: int
     ) -> AsyncIterator[tuple[int, Candidates]]:
         try:
             for _ in range(count):
@@ -119,10 +118,8 @@ class Batcher:
     def mix(self, rows: Iterable[Row], settings: Settings) -> list[Candidates]:
         """Decode rows for a caller on its own thread, and return all in order. It waits as long as needed."""
         rows = list(rows)
-        results: SimpleQueue[tuple[int, Candidates] | Exception] = SimpleQueue()
-        ticket = self._enqueue(
-            rows, settings, lambda index, found: results.put((index, found)), results.put, bounded=False
-        )
+        results: SimpleQueue[Result] = SimpleQueue()
+        ticket = self._enqueue(rows, settings, results.put, bounded=False)
         found: dict[int, Candidates] = {}
         try:
             while len(found) < len(rows):
@@ -135,15 +132,9 @@ class Batcher:
         return [found[index] for index in range(len(rows))]
 
     def _enqueue(
-        self,
-        rows: Sequence[Row],
-        settings: Settings,
-        deliver: Callable[[int, Candidates], None],
-        fail: Callable[[Exception], None],
-        *,
-        bounded: bool,
+        self, rows: Sequence[Row], settings: Settings, put: Callable[[Result], object], *, bounded: bool
     ) -> _Ticket:
-        ticket = _Ticket(deque(enumerate(rows)), settings, deliver, fail)
+        ticket = _Ticket(deque(enumerate(rows)), settings, put)
         with self._changed:
             if self._is_closed:
                 raise CancelledError
@@ -217,7 +208,7 @@ class Batcher:
         try:
             results = self._mix(rows, dict(batch.settings), check)
             for (ticket, index, _), candidates in zip(batch.members, results, strict=True):
-                ticket.deliver(index, candidates)
+                ticket.put((index, candidates))
                 delivered += 1
         except CancelledError:
             return
@@ -225,7 +216,7 @@ class Batcher:
             left = batch.members[delivered:]
             tickets = list(dict.fromkeys(ticket for ticket, _, _ in left))
             if len(tickets) == 1:
-                tickets[0].fail(error)
+                tickets[0].put(error)
                 return
             for own in tickets:  # a row of one caller must not make the others fail
                 self._decode(_Batch(batch.settings, [member for member in left if member[0] is own]))

@@ -9,7 +9,7 @@ size     limits a body before it is read
 import hmac
 import ipaddress
 import socket
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -53,12 +53,8 @@ _API_PREFIX = "/v1/"
 
 
 def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    address = _address(host)
+    return host == "localhost" if address is None else address.is_loopback
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,7 @@ class HostRule:
             return True
         if port != str(self.port):
             return False
-        return name in self.names or (self.any_address and _is_address(name))
+        return name in self.names or (self.any_address and _address(name.strip("[]")) is not None)
 
     def __str__(self) -> str:
         return ", ".join([*sorted(self.public), *sorted(f"{name}:{self.port}" for name in self.names)])
@@ -96,13 +92,12 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host.lower()
 
 
-def _is_address(name: str) -> bool:
-    """Whether this is an IP address, which DNS rebinding cannot use."""
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The IP address, which DNS rebinding cannot use; None for other names."""
     try:
-        ipaddress.ip_address(name.strip("[]"))
+        return ipaddress.ip_address(name)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 class Guard:
@@ -174,13 +169,10 @@ def _bounded(receive: Receive, limit: int) -> Receive:
 
 
 def _with_headers(send: Send, path: str) -> Send:
-    extra: Iterable[tuple[str, str]] = _HEADERS.items()
-
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in extra:
-                headers[name] = value
+            headers.update(_HEADERS)
             if path.startswith(_API_PREFIX):
                 headers["Cache-Control"] = "no-store"
         await send(message)

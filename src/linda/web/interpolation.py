@@ -54,24 +54,22 @@ class ScoredInterpolator:
         Crossovers, and the texts themselves at the ends, are read once more to score them. The scores of decoded texts
         are looked up by the seed and the text of a row. Beam search ignores seeds, so each row has its own.
         """
-        settings = dict(settings)
+        settings = {**settings, "on_progress": on_progress, "encoded": self._encoded}
         if not settings.pop("scores"):
-            for texts in self.plain.mix_stream(rows, on_progress=on_progress, encoded=self._encoded, **settings):
+            for texts in self.plain.mix_stream(rows, **settings):
                 yield [(text, None) for text in texts]
-            return
-        if self.plain.attention_mixing is not None and not (settings["raw"] or settings["copies"]):
-            stream = self.plain.mix_stream(rows, on_progress=on_progress, encoded=self._encoded, **settings)
+        elif self.plain.attention_mixing is not None and not (settings["raw"] or settings["copies"]):
+            stream = self.plain.mix_stream(rows, **settings)
             while group := list(islice(stream, _SCORED_AT_ONCE)):
                 scores = iter(self.plain.scores([text for texts in group for text in texts]))
                 for texts in group:
                     yield [(text, _finite(next(scores))) for text in texts]
-            return
-        self._scores.clear()
-        if not settings["sample"]:
-            rows = [with_seed(row, number) for number, row in enumerate(rows)]
-        stream = self._scored.mix_stream(rows, on_progress=on_progress, encoded=self._encoded, **settings)
-        for row, texts in zip(rows, stream, strict=True):
-            yield [(text, self._scores.find(row[-1], text)) for text in texts]
+        else:
+            self._scores.clear()
+            if not settings["sample"]:
+                rows = [with_seed(row, number) for number, row in enumerate(rows)]
+            for row, texts in zip(rows, self._scored.mix_stream(rows, **settings), strict=True):
+                yield [(text, self._scores.find(row[-1], text)) for text in texts]
 
 
 class _ScoreKeeper:

@@ -116,19 +116,11 @@ class Workspace:
         file_format = table_format(name)
         self._make_room()
         self._uploads += 1
-        try:
-            id_, table = await self._store_table(name, file_format, body)
-        finally:
-            self._uploads -= 1
-        self._tables[id_] = table
-        return id_, table
-
-    async def _store_table(self, name: str, file_format: str, body: AsyncIterator[bytes]) -> tuple[str, TableFile]:
         id_ = secrets.token_urlsafe(12)
         folder = self._root / id_
-        folder.mkdir()
-        path = folder / f"input.{file_format}"
         try:
+            folder.mkdir()
+            path = folder / f"input.{file_format}"
             with path.open("wb") as file:
                 async for part in body:
                     file.write(part)
@@ -136,6 +128,9 @@ class Workspace:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
+        finally:
+            self._uploads -= 1
+        self._tables[id_] = table
         return id_, table
 
     def _make_room(self) -> None:

@@ -7,21 +7,8 @@ from typing import TextIO
 
 from linda.benchmark.reporting.results import Results
 
-_RESULTS = (
-    "task",
-    "protocol",
-    "test",
-    "method",
-    "metric",
-    "seeds",
-    "mean",
-    "std",
-    "gain",
-    "gain_margin_95",
-    "detectable_80",
-    "paper_mean",
-    "paper_std",
-)
+_RESULTS = ["task", "protocol", "test", "method", "metric", "seeds", "mean", "std"]
+_RESULTS += ["gain", "gain_margin_95", "detectable_80", "paper_mean", "paper_std"]
 
 
 def write_results(by_metric: dict[str, Results], file: TextIO) -> None:

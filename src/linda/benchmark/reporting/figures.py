@@ -19,7 +19,6 @@ _INCHES_PER_COLUMN, _HEIGHT = 1.5, 4.0
 
 def draw_figures(results: Results, output: Path) -> list[str]:
     """Draw the scores of all methods, and the gains over the baseline with their confidence intervals."""
-    drawn = []
     drawing = {f"{results.metric.name.replace(':', '-')}.png": _scores}
     if results.compared:
         drawing["gain.png"] = _gain
@@ -29,8 +28,7 @@ def draw_figures(results: Results, output: Path) -> list[str]:
         _finish(results, figure, axes)
         with atomic_path(output / name) as part:
             figure.savefig(part, format="png", dpi=150)
-        drawn.append(name)
-    return drawn
+    return list(drawing)
 
 
 def _sheet(columns: int) -> tuple[Figure, Axes]:
@@ -44,16 +42,9 @@ def _sheet(columns: int) -> tuple[Figure, Axes]:
 
 def _scores(results: Results, axes: Axes) -> None:
     for number, method in enumerate(results.methods):
-        found = [(x, s) for x, column in enumerate(results.columns) if (s := results.summary(column, method))]
-        axes.errorbar(
-            [x + _offset(number, len(results.methods)) for x, _ in found],
-            [s.mean for _, s in found],
-            yerr=[s.std or 0.0 for _, s in found],
-            fmt=_marker(number),
-            capsize=3,
-            color=_colour(number),
-            label=method,
-        )
+        found = {x: s for x, column in enumerate(results.columns) if (s := results.summary(column, method))}
+        points = [(x + _offset(number, len(results.methods)), s.mean, s.std or 0.0) for x, s in found.items()]
+        _draw_method(axes, points, number, method)
     unit = "percent" if results.metric.is_percentage else results.metric.unit
     axes.set_ylabel(f"{results.metric.name} in {unit}, ± standard deviation")
 
@@ -62,17 +53,18 @@ def _gain(results: Results, axes: Axes) -> None:
     methods = results.compared
     axes.axhline(0, color="black", linewidth=0.8)
     for number, method in enumerate(methods):
-        found = [(x, g) for x, column in enumerate(results.columns) if (g := results.gain(column, method))]
-        axes.errorbar(
-            [x + _offset(number, len(methods)) for x, _ in found],
-            [g.mean for _, g in found],
-            yerr=[g.margin or 0.0 for _, g in found],
-            fmt=_marker(number + 1),
-            capsize=3,
-            color=_colour(number + 1),
-            label=method,
-        )
+        found = {x: g for x, column in enumerate(results.columns) if (g := results.gain(column, method))}
+        points = [(x + _offset(number, len(methods)), g.mean, g.margin or 0.0) for x, g in found.items()]
+        _draw_method(axes, points, number + 1, method)
     axes.set_ylabel(f"{results.metric.unit} over {results.baseline}, 95 % interval")
+
+
+def _draw_method(axes: Axes, points: list[tuple[float, float, float]], number: int, method: str) -> None:
+    """Draw places, values and half the lengths of their bars. Another shape is used when the colours repeat."""
+    xs, values, errors = zip(*points, strict=True) if points else ((), (), ())
+    marker = _MARKERS[number // len(_COLOURS) % len(_MARKERS)]
+    colour = _COLOURS[number % len(_COLOURS)]
+    axes.errorbar(xs, values, yerr=errors, fmt=marker, capsize=3, color=colour, label=method)
 
 
 def _finish(results: Results, figure: Figure, axes: Axes) -> None:
@@ -91,12 +83,3 @@ def _offset(number: int, count: int) -> float:
 
 _COLOURS: tuple[tuple[float, ...], ...] = matplotlib.colormaps["tab10"].colors  # type: ignore[attr-defined]
 _MARKERS = "os^Dv"
-
-
-def _colour(number: int) -> tuple[float, ...]:
-    return _COLOURS[number % len(_COLOURS)]
-
-
-def _marker(number: int) -> str:
-    """Use another shape when the colours repeat."""
-    return _MARKERS[number // len(_COLOURS) % len(_MARKERS)]

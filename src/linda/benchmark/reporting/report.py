@@ -129,8 +129,7 @@ def _conditions(results: Results, commands: Sequence[str]) -> list[str]:
     for method in results.methods:
         if method in policies:
             lines.append(f"{method}: " + ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in policies[method].items()))
-    updates = {f"{column}: {count}" for column, count in _updates(results)}
-    lines.append("updates: " + ", ".join(sorted(updates)))
+    lines.append("updates: " + ", ".join(sorted(_updates(results))))
     if results.is_validation:
         lines.append(
             "tested on a part of the training rows that is not trained on: for choosing settings, not a result"
@@ -141,13 +140,12 @@ def _conditions(results: Results, commands: Sequence[str]) -> list[str]:
     return lines
 
 
-def _updates(results: Results) -> set[tuple[str, str]]:
+def _updates(results: Results) -> set[str]:
     found: dict[str, set[int]] = {}
     for cell in results.cells:
         found.setdefault(f"{cell['task']} {cell['protocol']}", set()).add(cell["updates"])
     return {
-        (name, str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}")
-        for name, counts in found.items()
+        f"{name}: {min(counts)}" + (f" to {max(counts)}" if len(counts) > 1 else "") for name, counts in found.items()
     }
 
 

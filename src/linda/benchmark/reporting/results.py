@@ -116,18 +116,13 @@ class Results:
 
     def best(self, column: Column) -> set[str]:
         """Return the method with the best mean among those with all seeds; several if they are equal."""
-        whole = self.seeds(column)
+        by_method = self.scores.get(column, {})
+        most_seeds = max(map(len, by_method.values()), default=0)
         sign = -1 if self.metric.lower_is_better else 1
         means = {
-            method: sign * summarize(scores).mean
-            for method, scores in self.scores.get(column, {}).items()
-            if len(scores) == whole
+            method: sign * summarize(scores).mean for method, scores in by_method.items() if len(scores) == most_seeds
         }
         return {method for method, found in means.items() if found > max(means.values()) - TIE}
-
-    def seeds(self, column: Column) -> int:
-        """The number of seeds of the method that has the most."""
-        return max(map(len, self.scores.get(column, {}).values()), default=0)
 
     @property
     def all_seeds(self) -> int:
@@ -161,10 +156,8 @@ def collect(cells: Iterable[dict[str, Any]], metric: str = "accuracy", baseline:
                 matrices[task, protocol][method][cell["domain"], test][seed] = found[metric]
     for (task, protocol), by_method in matrices.items():
         ways = {way for matrix in by_method.values() for way in matrix}  # (training, test) domain
-        for name, of_name in (
-            (IN_DOMAIN, [way for way in ways if way[0] == way[1]]),
-            (OUT_OF_DOMAIN, [way for way in ways if way[0] != way[1]]),
-        ):
+        for name, is_inside in ((IN_DOMAIN, True), (OUT_OF_DOMAIN, False)):
+            of_name = [way for way in ways if (way[0] == way[1]) is is_inside]
             for method, matrix in by_method.items():
                 # Means over different sets of domains could not be compared.
                 if found := _mean_scores([matrix.get(way, {}) for way in of_name]):
@@ -190,9 +183,7 @@ def check_will_be_shown(
         baseline: Its baseline.
     """
     earlier = list(earlier)
-    methods = {cell.recipe.name for cell in grid} | {cell["method"] for cell in earlier}
-    if baseline != VANILLA and baseline not in methods:
-        raise LindaError(f"there are no cells of {baseline!r} (--baseline); there are {', '.join(sorted(methods))}")
+    _check_baseline(baseline, sorted({cell.recipe.name for cell in grid} | {cell["method"] for cell in earlier}))
     if metric is None or any(metric in scores for cell in earlier for scores in cell["scores"].values()):
         return
     if metric.endswith(TUNED) and not settings.n_folds:
@@ -219,10 +210,12 @@ def check_shown(results: Results) -> None:
         raise LindaError(
             f"no cell has the metric {results.metric.name!r} (--metric); the cells have {', '.join(results.metrics)}"
         )
-    if results.baseline != VANILLA and results.baseline not in results.methods:
-        raise LindaError(
-            f"there are no cells of {results.baseline!r} (--baseline); there are {', '.join(results.methods)}"
-        )
+    _check_baseline(results.baseline, results.methods)
+
+
+def _check_baseline(baseline: str, methods: list[str]) -> None:
+    if baseline != VANILLA and baseline not in methods:
+        raise LindaError(f"there are no cells of {baseline!r} (--baseline); there are {', '.join(methods)}")
 
 
 def _mean_scores(parts: list[SeedScores]) -> SeedScores:
