@@ -12,7 +12,7 @@ SIZE ?= small
 .PHONY: demo test lint docs figures examples embedded-model reproduce studies clean
 
 demo: $(STAMP)  ## install, and write the path between two sentences with the embedded model
-	$(BIN)/linda interpolate "The museum is open every day in summer." "The old library is closed on Sunday." --ladder 5
+	$(BIN)/linda interpolate "The museum is open all day in summer." "The old library is closed on Sunday." --ladder 5
 
 test: $(STAMP)  ## install, then check style, types and behaviour
 	$(BIN)/ruff check .
