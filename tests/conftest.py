@@ -26,6 +26,7 @@ LONGEST_FILES = (
     "test_ray.py",
     "test_without_vnni.py",
     "test_fuzz.py",
+    "test_shown_commands.py",
     "test_docs.py",
     "test_distributed_training.py",
     "test_serve_page.py",
