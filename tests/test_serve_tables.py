@@ -251,11 +251,14 @@ def test_tables_and_jobs_are_bounded(scored_interpolator: ScoredInterpolator) ->
 def test_uploads_in_progress_are_bounded(scored_interpolator: ScoredInterpolator) -> None:
     with serving(scored_interpolator, limits=Limits(tables=2)) as small:
         host, port = small.address.removeprefix("http://").split(":")
-        head = f"POST /v1/tables?name=a.csv HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {len(CSV)}\r\n\r\n"
+        head = f"POST /v1/tables?name=a.csv HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {len(CSV)}\r\n"
         with socket.create_connection((host, int(port))) as one, socket.create_connection((host, int(port))) as other:
             for connection in (one, other):
-                connection.sendall(f"{head}{CSV[:20]}".encode())
-            refused = answer_when(small, 429)
+                connection.sendall(f"{head}Expect: 100-continue\r\n\r\n".encode())
+                assert connection.recv(4096).startswith(b"HTTP/1.1 100 ")  # the server has begun to read the body
+                connection.sendall(CSV[:20].encode())
+            refused = small.upload("b.csv", CSV)
+            assert refused.status_code == 429
             assert int(refused.headers["Retry-After"]) >= 1
             one.sendall(CSV[20:].encode())
             assert b" 200 " in one.recv(4096).splitlines()[0]
