@@ -7,6 +7,7 @@ data as an uninterrupted one, and the global random state is not used.
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -23,13 +24,13 @@ from linda.training.corpus import Corpus, Rng, mask_words, purpose_stream, resty
 Tokenizer = Callable[[list[str], list[str]], tuple[list[list[int]], list[list[int]]]]
 
 
-class Minibatch:
+class Minibatch(ABC):
     """The arguments of `LindaModel.forward`, as the fields of a subclass."""
 
     @property
+    @abstractmethod
     def tokens(self) -> int:
         """Number of tokens that are read, without padding."""
-        raise NotImplementedError
 
     def to(self, device: torch.device) -> dict[str, Tensor]:
         """Return the arguments of `LindaModel.forward`."""
