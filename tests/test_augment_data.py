@@ -13,8 +13,8 @@ import pytest
 import linda
 from linda.augmentation import Augmenter
 from linda.augmentation.gates import Gates
-from linda.augmentation.plan import PlanRow
 from linda.file_runs.file_pipeline import augment_file
+from linda.planning.plan import PlanRow
 
 OPEN = Gates(copies=False, duplicates=False, runaway=False, drift=False)  # a random model writes nonsense
 

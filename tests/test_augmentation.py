@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 
 import linda
-from linda.augmentation import Augmenter, augment, neighbours
+from linda.augmentation import Augmenter, augment
 from linda.augmentation.gates import Gates
-from linda.augmentation.plan import Plan, PlanRow
 from linda.errors import LindaError
+from linda.planning import neighbours
+from linda.planning.plan import Plan, PlanRow
 from splice import Shout, Splice, sentences, splice
 from tiny_encoder import save_tiny_bert
 

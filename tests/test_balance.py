@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from linda.augmentation import Augmenter, augment
-from linda.augmentation.balance import BalancedPlanner, parse_balance, rows_to_make
-from linda.augmentation.plan import PARTNERS, Plan, PlanRow
 from linda.cli import main
 from linda.errors import LindaError
 from linda.file_runs.file_pipeline import augment_file
+from linda.planning.balance import BalancedPlanner, parse_balance, rows_to_make
+from linda.planning.plan import PARTNERS, Plan, PlanRow
 from splice import Shout, Splice, sentences
 
 COUNTS = {"common": 100, "other": 60, "rare": 10}

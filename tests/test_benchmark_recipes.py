@@ -4,7 +4,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linda.augmentation import neighbours
 from linda.augmentation.settings import AugmentationSettings
 from linda.benchmark import new_rows
 from linda.benchmark.models import Models, load_method
@@ -13,6 +12,7 @@ from linda.benchmark.recipes import Policy, Training, parse_recipe
 from linda.benchmark.tasks import LabelledRows
 from linda.classifier.students import find_student
 from linda.errors import LindaError
+from linda.planning import neighbours
 from splice import Splice, sentences
 from tiny_encoder import save_tiny_bert
 

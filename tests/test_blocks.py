@@ -18,7 +18,6 @@ from click.testing import CliRunner
 
 from linda.augmentation import Augmenter
 from linda.augmentation.pipeline import RunSummary
-from linda.augmentation.plan import Plan, PlanRow
 from linda.augmentation.settings import AugmentationSettings
 from linda.cli import main
 from linda.engines import linear
@@ -28,6 +27,7 @@ from linda.file_runs.blocks import BlockedTable
 from linda.file_runs.file_pipeline import augment_file, draw_table_plan
 from linda.file_runs.ray_executor import BlockActor
 from linda.files.spool import cut
+from linda.planning.plan import Plan, PlanRow
 from splice import Splice, sentences
 
 TEXTS = sentences(50)

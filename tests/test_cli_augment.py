@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from linda import methods
-from linda.augmentation import Augmenter, gates, labelling, plan
+from linda.augmentation import Augmenter, gates, labelling
 from linda.augmentation.settings import AugmentationSettings
 from linda.cli import augment as cli
 from linda.cli import main
@@ -23,6 +23,7 @@ from linda.file_runs import blocks
 from linda.file_runs.file_pipeline import augment_file
 from linda.files import tables
 from linda.interpolation import engine_for
+from linda.planning import plan
 from splice import sentences
 
 GOOD = "text,label\n" + "".join(f"{text},{row % 2}\n" for row, text in enumerate(sentences(6)))

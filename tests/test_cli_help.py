@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from linda.augmentation.examples import RECORD
 from linda.augmentation.tables import NewRow
 from linda.cli import main
 from linda.cli import train as train_command
 from linda.cli.grouped_help import GroupedCommand
+from linda.planning.examples import RECORD
 from site_hooks import command_helps
 
 

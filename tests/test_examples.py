@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from linda.augmentation.examples import Examples, ListTable, read_examples
 from linda.errors import LindaError
+from linda.planning.examples import Examples, ListTable, read_examples
 
 GOOD: dict[str, list[Any]] = {"text": ["a cat", "a dog"], "label": [0, 1], "id": [7, 8]}
 

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from linda.augmentation import Augmenter
-from linda.augmentation.plan import Plan, PlanRow
 from linda.augmentation.summary import RunSummary
 from linda.errors import LindaError
 from linda.file_runs import block_pipeline, file_pipeline
 from linda.file_runs.file_pipeline import augment_file
+from linda.planning.plan import Plan, PlanRow
 from splice import Splice, sentences
 from tiny_encoder import WORDS, save_tiny_bert
 
@@ -281,7 +281,7 @@ def test_neighbours_are_found_once_and_kept_for_resuming(tmp_path: Path, monkeyp
         with pytest.raises(KilledError):
             run(source, tmp_path / "out.jsonl", **settings)
     with monkeypatch.context() as patch:
-        patch.setattr("linda.augmentation.neighbours.nearest_rows", lambda *_, **__: 1 / 0)
+        patch.setattr("linda.planning.neighbours.nearest_rows", lambda *_, **__: 1 / 0)
         run(source, tmp_path / "out.jsonl", resume=True, **settings)
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert {row["weight"] for row in read(tmp_path / "out.jsonl")} == {1.0, 0.5}

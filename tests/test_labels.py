@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from linda.augmentation.labelling import interpolated, predicted, sharpened
-from linda.augmentation.labels import LabelReader, Labels, rounded, soft_label
 from linda.errors import LindaError
+from linda.planning.labels import LabelReader, Labels, rounded, soft_label
 
 Y = np.array([[0.7, 0.2, 0.1], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
 

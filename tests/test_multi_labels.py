@@ -18,9 +18,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from linda.augmentation import Augmenter, augment
-from linda.augmentation.examples import ListTable, read_examples
 from linda.cli import main
 from linda.errors import LindaError
+from linda.planning.examples import ListTable, read_examples
 from splice import Splice, sentences
 
 NAMES = [["art", "war"], ["art"], ["war", "art"], [], ["sea"], ["art"]]

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linda.augmentation.examples import Examples, ListTable, read_examples
 from linda.augmentation.gates import Gates, Seen
 from linda.augmentation.labelling import LabelRule
 from linda.augmentation.pipeline import Chunk, augment_rows
-from linda.augmentation.plan import Plan, PlanRow, make_plan
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import Tally
 from linda.augmentation.tables import NewRow
 from linda.augmentation.texts import Draft, TextRequest, Writer, write_here, write_in_processes
 from linda.errors import LindaError
+from linda.planning.examples import Examples, ListTable, read_examples
+from linda.planning.plan import Plan, PlanRow, make_plan
 from splice import Shout, Splice, no_writer, sentences, splice
 
 TEXTS = sentences(12)

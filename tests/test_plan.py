@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from linda.augmentation.plan import PARTNERS, Plan, PlanRow, Ratio, make_plan
 from linda.errors import LindaError
+from linda.planning.plan import PARTNERS, Plan, PlanRow, Ratio, make_plan
 
 CODES = np.array([0, 0, 0, 1, 1, 2, -1])  # row 5 is the only row of its class, row 6 is skipped
 

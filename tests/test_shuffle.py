@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from linda.augmentation import Augmenter
-from linda.augmentation.plan import Plan, PlanRow
 from linda.cli import main
 from linda.errors import LindaError
 from linda.file_runs.file_pipeline import augment_file
 from linda.files.shuffle import shuffled
+from linda.planning.plan import Plan, PlanRow
 from splice import Splice, sentences
 
 TEXTS = sentences(60)

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from linda.augmentation import augment
-from linda.augmentation.examples import ListTable, read_examples
 from linda.augmentation.labelling import fit_teacher, load_teacher
 from linda.errors import LindaError
+from linda.planning.examples import ListTable, read_examples
 from splice import RandomSplice
 from tiny_encoder import WORDS, save_tiny_bert
 

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from linda.augmentation import Augmenter, augment
-from linda.augmentation.plan import Plan, PlanRow
 from linda.cli import main
 from linda.errors import LindaError
+from linda.planning.plan import Plan, PlanRow
 from splice import Shout, Splice, sentences
 from tiny_encoder import save_tiny_bert
 

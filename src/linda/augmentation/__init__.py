@@ -3,11 +3,6 @@
     bigger = linda.augment(frame, text="text", label="label", per_row=2)
 
 settings    what a run makes and how
-examples    the rows of a table, checked; the columns that are added to them; unlabelled texts
-labels      labels of the rows, as distributions; several labels per row
-plan        which rows are mixed, at which ratio and with which seed
-balance     how many new rows each class needs, and a plan that spreads them evenly
-neighbours  similar rows as partners
 texts       texts for the rows of a plan, written by a method of `linda.methods`
 gates       which new texts are kept
 labelling   labels of new rows: from those of the parents, or from a teacher

@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from hashlib import blake2b
 
-from linda.augmentation.examples import Example
 from linda.measures import FUNCTION_WORDS, most_repeated_trigram, words
+from linda.planning.examples import Example
 
 # A text may be longer than both parents, but not twice as long. The constants allow for very short parents.
 _RUNAWAY_FACTOR, _RUNAWAY_WORDS, _RUNAWAY_CHARACTERS = 2, 10, 60

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linda.augmentation.examples import Example, Examples, Table
-from linda.augmentation.labels import LabelName, Labels, plain, shown
-from linda.augmentation.plan import Plan
 from linda.errors import LindaError, shortened
 from linda.measures import share_of_first
 from linda.model.pretrained import ModelKind, find_device, kind_of_model, load_pretrained
+from linda.planning.examples import Example, Examples, Table
+from linda.planning.labels import LabelName, Labels, plain, shown
+from linda.planning.plan import Plan
 
 if TYPE_CHECKING:
     from linda.augmentation.settings import AugmentationSettings

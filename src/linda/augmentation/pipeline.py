@@ -21,20 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from linda.augmentation.balance import BalancedPlanner, to_make
-from linda.augmentation.examples import (
-    RECORD,
-    WEIGHT,
-    Examples,
-    Table,
-    read_examples,
-    read_unlabelled,
-    with_unlabelled,
-)
 from linda.augmentation.gates import Seen
 from linda.augmentation.labelling import LabelRule, find_teacher
-from linda.augmentation.labels import LabelName, rounded
-from linda.augmentation.plan import NoPartnerError, Plan, make_plan
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import RunSummary, Tally, plan_notes
 from linda.augmentation.tables import NewRow, as_table, is_a, joined, joined_lists, known_classes, new_columns
@@ -48,6 +36,18 @@ from linda.augmentation.texts import (
     write_in_processes,
 )
 from linda.errors import LindaError, checked_kind
+from linda.planning.balance import BalancedPlanner, to_make
+from linda.planning.examples import (
+    RECORD,
+    WEIGHT,
+    Examples,
+    Table,
+    read_examples,
+    read_unlabelled,
+    with_unlabelled,
+)
+from linda.planning.labels import LabelName, rounded
+from linda.planning.plan import NoPartnerError, Plan, make_plan
 
 # How often a balanced plan is extended to replace rows that were left out. Fewer are missing each time.
 _ROUNDS = 10
@@ -276,7 +276,7 @@ def find_neighbours(examples: Examples, settings: AugmentationSettings) -> np.nd
     """The nearest rows of each row; None if the plan does not need them."""
     if settings.partners != "nearest" or not settings.mixes:
         return None
-    from linda.augmentation.neighbours import nearest_rows
+    from linda.planning.neighbours import nearest_rows
 
     return nearest_rows(examples, settings.encoder, progress=settings.progress)
 

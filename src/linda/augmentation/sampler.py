@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from linda.augmentation.gates import Gates
-from linda.augmentation.labels import plain
 from linda.augmentation.pipeline import Augmenter
 from linda.augmentation.settings import AugmentationSettings
 from linda.errors import LindaError, checked_kind
 from linda.methods import AugmentationMethod
+from linda.planning.labels import plain
 
 try:
     from imblearn.over_sampling.base import BaseOverSampler

@@ -8,11 +8,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from linda import methods
-from linda.augmentation.balance import Balance, parse_balance
 from linda.augmentation.gates import Gates
 from linda.augmentation.labelling import LabelRule
-from linda.augmentation.labels import LabelName, plain
-from linda.augmentation.plan import MOST_ROWS, PARTNERS, Ratio
 from linda.errors import (
     MOST_SEED,
     LindaError,
@@ -25,6 +22,9 @@ from linda.errors import (
 from linda.methods import AugmentationMethod
 from linda.methods.crossover import check_trigrams
 from linda.methods.protection import Protected
+from linda.planning.balance import Balance, parse_balance
+from linda.planning.labels import LabelName, plain
+from linda.planning.plan import MOST_ROWS, PARTNERS, Ratio
 
 if TYPE_CHECKING:
     from linda.interpolation import Interpolator

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from linda.augmentation.balance import to_make
 from linda.augmentation.gates import Gates
-from linda.augmentation.labels import LabelName, shown
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.texts import PROTECTED
+from linda.planning.balance import to_make
+from linda.planning.labels import LabelName, shown
 
 _LABELS_SHOWN = 12
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from linda.augmentation.examples import RECORD, WEIGHT, Example, Examples, ListTable, Table
-from linda.augmentation.labels import LabelName, rounded
 from linda.augmentation.settings import AugmentationSettings
 from linda.errors import LindaError
 from linda.files.spool import Spool
 from linda.files.tables import BLOCK
+from linda.planning.examples import RECORD, WEIGHT, Example, Examples, ListTable, Table
+from linda.planning.labels import LabelName, rounded
 
 if TYPE_CHECKING:
     import datasets

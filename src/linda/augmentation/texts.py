@@ -16,11 +16,11 @@ from hashlib import blake2b
 from multiprocessing import active_children, get_context, parent_process
 from traceback import format_exception
 
-from linda.augmentation.examples import Example
 from linda.augmentation.gates import Gates, Seen
 from linda.errors import LindaError
 from linda.methods import AugmentationMethod
 from linda.methods.protection import Protected
+from linda.planning.examples import Example
 
 # Counted like the name of a gate: protected words of the parents are missing.
 PROTECTED = "protected"

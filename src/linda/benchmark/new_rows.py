@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from linda.augmentation import Augmenter
-from linda.augmentation.balance import LARGEST
 from linda.augmentation.gates import Gates
-from linda.augmentation.labels import LabelName
 from linda.augmentation.pipeline import check_rows, planned_rows
-from linda.augmentation.plan import Plan
 from linda.augmentation.tables import as_table
 from linda.benchmark.models import Models, load_method
 from linda.benchmark.recipes import OVERSAMPLE, PSEUDO_LABEL, UNLABELLED, Policy, Recipe
 from linda.benchmark.tasks import LabelledRows, class_codes
 from linda.classifier.students import Student
 from linda.errors import LindaError
+from linda.planning.balance import LARGEST
+from linda.planning.labels import LabelName
+from linda.planning.plan import Plan
 
 _UNLABELLED = 1  # random stream
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from linda.augmentation.labels import LabelName, shown
 from linda.benchmark.tasks import BenchmarkTask, LabelledRows
 from linda.errors import LindaError
+from linda.planning.labels import LabelName, shown
 
 # The seed of draws that are the same for all seeds.
 _FIXED = 20_010

@@ -14,10 +14,10 @@ from typing import Any, get_type_hints
 
 from linda import methods
 from linda.augmentation.labelling import MODES, check_temperature
-from linda.augmentation.plan import PARTNERS, Ratio
 from linda.augmentation.settings import AugmentationSettings
 from linda.classifier.students import StudentKind
 from linda.errors import LindaError
+from linda.planning.plan import PARTNERS, Ratio
 
 VANILLA = "vanilla"
 PSEUDO_LABEL = "pseudo-label"  # unlabelled rows, labelled by the teacher

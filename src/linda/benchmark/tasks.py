@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from linda.augmentation.examples import RECORD, ListTable, read_examples, read_unlabelled
-from linda.augmentation.labels import LabelName, shown
 from linda.errors import LindaError
 from linda.evaluation.metrics import PRESENT
+from linda.planning.examples import RECORD, ListTable, read_examples, read_unlabelled
+from linda.planning.labels import LabelName, shown
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from linda.augmentation.labels import LabelName
 from linda.benchmark.cells import Cell
 from linda.benchmark.new_rows import NewRows, RowSources, make_new_rows
 from linda.benchmark.protocol import Split, draw, split, texts_not_drawn
@@ -33,6 +32,7 @@ from linda.evaluation.tuning import (
     stratified_folds,
     tuned_scores,
 )
+from linda.planning.labels import LabelName
 
 
 def run_cell(cell: Cell, settings: BenchmarkSettings) -> dict[str, Any]:

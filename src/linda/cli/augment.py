@@ -145,8 +145,8 @@ def command(
     """
     from linda.augmentation import Augmenter
     from linda.augmentation.gates import Gates
-    from linda.augmentation.plan import Plan
     from linda.file_runs.file_pipeline import augment_file
+    from linda.planning.plan import Plan
 
     if output is None and save_plan is None:
         raise LindaError("nothing to do: give --output OUT, or --save-plan FILE")

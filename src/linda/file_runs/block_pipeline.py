@@ -10,11 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from linda.augmentation.balance import BalancedPlanner
-from linda.augmentation.examples import Examples
 from linda.augmentation.labelling import find_teacher
 from linda.augmentation.pipeline import Augmenter, augment_rows, check_rows, find_neighbours
-from linda.augmentation.plan import Plan
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import Tally
 from linda.augmentation.tables import joined_batches
@@ -24,6 +21,9 @@ from linda.file_runs.journal import Journal
 from linda.file_runs.parts import Manifest, PartsFolder
 from linda.files.spool import Spool
 from linda.files.textio import atomic_path
+from linda.planning.balance import BalancedPlanner
+from linda.planning.examples import Examples
+from linda.planning.plan import Plan
 
 
 class PartWriter(ExitStack):

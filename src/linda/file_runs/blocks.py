@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from linda.augmentation.balance import BalancedPlanner, to_make
-from linda.augmentation.examples import Examples
-from linda.augmentation.labels import LabelName
 from linda.augmentation.pipeline import planned_rows
-from linda.augmentation.plan import NoPartnerError, Plan, make_plan
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import plan_notes
 from linda.errors import LindaError
+from linda.planning.balance import BalancedPlanner, to_make
+from linda.planning.examples import Examples
+from linda.planning.labels import LabelName
+from linda.planning.plan import NoPartnerError, Plan, make_plan
 
 # Rows of a block. A smaller table is one block.
 BLOCK_ROWS = 100_000

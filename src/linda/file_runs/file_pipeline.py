@@ -17,10 +17,7 @@ from types import NoneType
 
 import numpy as np
 
-from linda.augmentation.balance import to_make
-from linda.augmentation.examples import table_notes
 from linda.augmentation.pipeline import Augmenter, check_no_balance, check_rows
-from linda.augmentation.plan import Plan
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import RunSummary, Tally
 from linda.errors import LindaError, checked_integer, checked_kind, shortened
@@ -36,6 +33,9 @@ from linda.files.spool import Spool
 from linda.files.storage import check_url, is_url
 from linda.files.tables import find_format, open_table
 from linda.files.textio import atomic_writer, check_other_file, checked_target, display_name
+from linda.planning.balance import to_make
+from linda.planning.examples import table_notes
+from linda.planning.plan import Plan
 
 _MOST_ROWS = 10**9  # in a block; also the largest number of a block
 

@@ -13,11 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from linda import __version__
-from linda.augmentation.examples import Examples
 from linda.augmentation.labelling import find_teacher
-from linda.augmentation.labels import LabelName, MultiLabels
 from linda.augmentation.pipeline import Augmenter, check_rows
-from linda.augmentation.plan import Plan
 from linda.augmentation.settings import EXECUTION, AugmentationSettings
 from linda.augmentation.tables import joined_schema
 from linda.errors import LindaError
@@ -28,6 +25,9 @@ from linda.files.paths import file_digest
 from linda.files.shuffle import shuffled
 from linda.files.spool import Spool, cut, write_spool
 from linda.files.tables import check_writable
+from linda.planning.examples import Examples
+from linda.planning.labels import LabelName, MultiLabels
+from linda.planning.plan import Plan
 
 WEIGHT_BITS = "int8_weight_bits"  # of the machine that began a run
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from linda.augmentation.pipeline import Augmenter
-from linda.augmentation.plan import Plan
 from linda.errors import LindaError
 from linda.file_runs.block_pipeline import PartWriter
 from linda.file_runs.parts import Manifest, PartsFolder
 from linda.file_runs.preparation import check_processor
 from linda.file_runs.ray_pool import RayPool, check_version, full_name, use_assigned_threads
 from linda.methods.protection import is_file
+from linda.planning.plan import Plan
 
 
 class BlockActor:

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from linda.augmentation.examples import Examples
-from linda.augmentation.plan import NoPartnerError
 from linda.classifier.encoder import SentenceEncoder
 from linda.model.pretrained import find_device
+from linda.planning.examples import Examples
+from linda.planning.plan import NoPartnerError
 
 # How many of the most similar rows may be mixed with a row.
 NEIGHBOURS = 5

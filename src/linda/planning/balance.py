@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from linda.augmentation.labels import LabelName, shown
-from linda.augmentation.plan import (
+from linda.errors import LindaError, shortened
+from linda.planning.labels import LabelName, shown
+from linda.planning.plan import (
     MOST_ROWS,
     RATIO_DECIMALS,
     Classes,
@@ -25,7 +26,6 @@ from linda.augmentation.plan import (
     random_words,
     uniform_numbers,
 )
-from linda.errors import LindaError, shortened
 
 Balance = bool | int | float | str | Mapping[LabelName, int]
 

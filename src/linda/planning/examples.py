@@ -10,10 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from linda.augmentation.labels import LabelName, LabelReader, Labels, MultiLabelReader, shown
 from linda.errors import LindaError, checked_kind, checked_text
 from linda.files.tables import find_format, read_table
 from linda.files.textio import LINE_FILES, open_text
+from linda.planning.labels import LabelName, LabelReader, Labels, MultiLabelReader, shown
 
 # The texts of one row: one, or the two of a pair task.
 Example = tuple[str, ...]

@@ -231,7 +231,7 @@ def make_plan(
         ratio: Distribution of α, see `Ratio.parse`.
         seed: Seed of all draws.
         first: Offset in the random stream. If a plan is made in parts, each part needs its own range.
-        neighbours: Possible partners of each row (n, k), from `linda.augmentation.neighbours.nearest_rows`.
+        neighbours: Possible partners of each row (n, k), from `linda.planning.neighbours.nearest_rows`.
         unlabelled: Number of unlabelled rows at the end (code −1). If there are any, they are the partners.
 
     Returns:
