@@ -9,7 +9,6 @@ labelling   labels of new rows: from those of the parents, or from a teacher
 tables      originals and new rows as one table: lists, pandas, `datasets`, Arrow
 summary     notes for the user, and counts of a run
 pipeline    all steps together, and `Augmenter` for data in memory
-sampler     the same as a sampler of imbalanced-learn
 
 `linda.file_runs` runs these steps on files of any size.
 """
