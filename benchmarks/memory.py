@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from linda.augmentation.labelling import MODES
+from linda.augmentation.label_rules import MODES
 
 MOST_GROWTH = 1.3
 

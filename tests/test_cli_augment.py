@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from linda import methods
-from linda.augmentation import Augmenter, gates, labelling
+from linda.augmentation import Augmenter, gates, label_rules
 from linda.augmentation.settings import AugmentationSettings
 from linda.cli import augment as cli
 from linda.cli import main
@@ -43,7 +43,7 @@ def call(*arguments: str) -> Result:
 
 def test_the_choices_of_the_help_are_those_of_the_library() -> None:
     assert cli.PARTNERS == plan.PARTNERS
-    assert cli.LABELS == labelling.MODES
+    assert cli.LABELS == label_rules.MODES
     assert list(cli.GATES) == gates.Gates.names()
     assert cli.FORMATS == tables.FORMATS
     assert cli.BLOCK_ROWS == blocks.BLOCK_ROWS

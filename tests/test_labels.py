@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linda.augmentation.labelling import interpolated, predicted, sharpened
+from linda.augmentation.label_rules import interpolated, predicted, sharpened
 from linda.errors import LindaError
 from linda.planning.labels import LabelReader, Labels, rounded, soft_label
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from linda.augmentation.gates import Gates, Seen
-from linda.augmentation.labelling import LabelRule
+from linda.augmentation.label_rules import LabelRule
 from linda.augmentation.pipeline import Chunk, augment_rows
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import Tally

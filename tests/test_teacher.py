@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from linda.augmentation import augment
-from linda.augmentation.labelling import fit_teacher, load_teacher
+from linda.augmentation.teacher import fit_teacher, load_teacher
 from linda.errors import LindaError
 from linda.planning.examples import ListTable, read_examples
 from splice import RandomSplice

@@ -5,7 +5,8 @@
 settings    what a run makes and how
 texts       texts for the rows of a plan, written by a method of `linda.methods`
 gates       which new texts are kept
-labelling   labels of new rows: from those of the parents, or from a teacher
+label_rules how new rows are labelled: from the labels of their parents, or as a teacher predicts
+teacher     classifiers that predict labels: fine-tuned on the originals, or loaded
 tables      originals and new rows as one table: lists, pandas, `datasets`, Arrow
 summary     notes for the user, and counts of a run
 pipeline    all steps together, and `Augmenter` for data in memory

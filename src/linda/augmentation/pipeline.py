@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 
 from linda.augmentation.gates import Seen
-from linda.augmentation.labelling import LabelRule, find_teacher
+from linda.augmentation.label_rules import LabelRule
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import RunSummary, Tally, plan_notes
 from linda.augmentation.tables import NewRow, as_table, is_a, joined, joined_lists, known_classes, new_columns
+from linda.augmentation.teacher import find_teacher
 from linda.augmentation.texts import (
     Draft,
     TextRequest,

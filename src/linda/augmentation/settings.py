@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from linda import methods
 from linda.augmentation.gates import Gates
-from linda.augmentation.labelling import LabelRule
+from linda.augmentation.label_rules import LabelRule
 from linda.errors import (
     MOST_SEED,
     LindaError,

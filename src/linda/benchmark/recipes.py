@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, get_type_hints
 
 from linda import methods
-from linda.augmentation.labelling import MODES, check_temperature
+from linda.augmentation.label_rules import MODES, check_temperature
 from linda.augmentation.settings import AugmentationSettings
 from linda.classifier.students import StudentKind
 from linda.errors import LindaError

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from linda.augmentation.labelling import find_teacher
 from linda.augmentation.pipeline import Augmenter, augment_rows, check_rows, find_neighbours
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import Tally
 from linda.augmentation.tables import joined_batches
+from linda.augmentation.teacher import find_teacher
 from linda.augmentation.texts import WriteAll
 from linda.file_runs import blocks
 from linda.file_runs.journal import Journal

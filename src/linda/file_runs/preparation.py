@@ -13,10 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from linda import __version__
-from linda.augmentation.labelling import find_teacher
 from linda.augmentation.pipeline import Augmenter, check_rows
 from linda.augmentation.settings import EXECUTION, AugmentationSettings
 from linda.augmentation.tables import joined_schema
+from linda.augmentation.teacher import find_teacher
 from linda.errors import LindaError
 from linda.file_runs.blocks import BlockedTable
 from linda.file_runs.parts import Manifest, PartsFolder
