@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 from linda.augmentation import Augmenter
-from linda.augmentation.pipeline import RunSummary
 from linda.augmentation.settings import AugmentationSettings
+from linda.augmentation.summary import RunSummary
 from linda.cli import main
 from linda.engines import linear
 from linda.errors import LindaError

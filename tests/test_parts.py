@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from linda.augmentation.pipeline import Tally
+from linda.augmentation.summary import Tally
 from linda.errors import LindaError
 from linda.file_runs.blocks import BlockedTable
 from linda.file_runs.journal import Journal

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from linda.augmentation import Augmenter
 from linda.augmentation.gates import Gates
-from linda.augmentation.pipeline import Augmenter
 from linda.augmentation.settings import AugmentationSettings
 from linda.errors import LindaError, checked_kind
 from linda.methods import AugmentationMethod

@@ -7,6 +7,8 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from linda import methods
 from linda.augmentation.gates import Gates
 from linda.augmentation.label_rules import LabelRule
@@ -23,6 +25,7 @@ from linda.methods import AugmentationMethod
 from linda.methods.crossover import check_trigrams
 from linda.methods.protection import Protected
 from linda.planning.balance import Balance, parse_balance
+from linda.planning.examples import RECORD, WEIGHT
 from linda.planning.labels import LabelName, plain
 from linda.planning.plan import MOST_ROWS, PARTNERS, Ratio
 
@@ -195,6 +198,11 @@ class AugmentationSettings:
     def text_columns(self) -> list[str]:
         """The text column, or both text columns of a pair task."""
         return [self.text] if self.pair is None else [self.text, self.pair]
+
+    @property
+    def added_columns(self) -> dict[str, pa.DataType]:
+        """The columns that every row gets in addition to those of the data, in order."""
+        return RECORD if self.weight == 1 else RECORD | WEIGHT
 
     @property
     def method_name(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from linda.augmentation.gates import Gates
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.texts import PROTECTED
-from linda.planning.balance import to_make
+from linda.planning.balance import rows_to_make
 from linda.planning.labels import LabelName, shown
 
 _LABELS_SHOWN = 12
@@ -54,10 +54,10 @@ def plan_notes(
 
 def _balance_notes(counts: Mapping[LabelName, int], settings: AugmentationSettings, needs_pairs: bool) -> Iterator[str]:
     assert settings.balance is not None
-    missing = to_make(counts, settings.balance)
-    if not missing.any():
+    missing = rows_to_make(counts, settings.balance)
+    if not any(missing.values()):
         yield "every class already has the requested number of rows; there is nothing to add"
-    single = [name for (name, count), rows in zip(counts.items(), missing, strict=True) if count == 1 and rows]
+    single = [name for name, rows in missing.items() if counts[name] == 1 and rows]
     if single and needs_pairs:
         yield (
             f"classes with a single row, which has no partner, stay as they are: {shown(single)}; "

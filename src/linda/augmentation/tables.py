@@ -16,7 +16,7 @@ from linda.augmentation.settings import AugmentationSettings
 from linda.errors import LindaError
 from linda.files.spool import Spool
 from linda.files.tables import BLOCK
-from linda.planning.examples import RECORD, WEIGHT, Example, Examples, ListTable, Table
+from linda.planning.examples import Example, Examples, ListTable, Table
 from linda.planning.labels import LabelName, rounded
 
 if TYPE_CHECKING:
@@ -37,23 +37,32 @@ class NewRow(NamedTuple):
     plan_seed: int
 
 
-def new_columns(examples: Examples, rows: Sequence[NewRow], settings: AugmentationSettings) -> Columns:
-    """The columns of new rows: texts, most likely label (of the same type as in the data) and record."""
+def new_columns(
+    examples: Examples, rows: Sequence[NewRow], settings: AugmentationSettings, numbers: Sequence[int] | None = None
+) -> Columns:
+    """The columns of new rows: texts, most likely label (of the same type as in the data) and record.
+
+    `numbers` are those of the originals, for the parents, if they are a part of a larger table. By default from 0.
+    """
     columns: Columns = {}
     for number, column in enumerate(examples.text_columns):
         columns[column] = [row.example[number] for row in rows]
     columns[examples.label] = [examples.labels.column_value(row.label_probs) for row in rows]
-    for name in RECORD:
-        columns[name] = [settings.method_name if name == "method" else getattr(row, name) for row in rows]
-    return columns if settings.weight == 1 else columns | {name: [settings.weight] * len(rows) for name in WEIGHT}
+    constant = {"method": settings.method_name, "weight": settings.weight}
+    for name in settings.added_columns:
+        columns[name] = [constant[name] if name in constant else getattr(row, name) for row in rows]
+    if numbers is not None:
+        for parent in ("parent_a", "parent_b"):
+            # Unlabelled partners follow the rows of the table, and keep their numbers.
+            columns[parent] = [row if row is None or row >= len(numbers) else numbers[row] for row in columns[parent]]
+    return columns
 
 
-def _original_columns(examples: Examples, rows: np.ndarray, *, weighted: bool) -> Columns:
+def _original_columns(examples: Examples, rows: np.ndarray, settings: AugmentationSettings) -> Columns:
     """The columns that originals get in addition to their own: no parents, and their label as a distribution."""
-    columns: Columns = {name: [None] * len(rows) for name in RECORD}
-    columns |= {"label_probs": rounded(examples.labels.distributions(rows)), "method": ["original"] * len(rows)}
-    if weighted:
-        columns |= {name: [1.0] * len(rows) for name in WEIGHT}
+    constant = {"method": "original", "weight": 1.0}
+    columns: Columns = {name: [constant.get(name)] * len(rows) for name in settings.added_columns}
+    columns["label_probs"] = rounded(examples.labels.distributions(rows))
     if examples.labels.soft is not None:
         columns[examples.label] = examples.labels.most_likely(rows)
     return columns
@@ -86,27 +95,27 @@ def known_classes(data: Any, label: str) -> Sequence[LabelName] | None:
     return None if names is None else range(len(names))
 
 
-def joined(data: Any, examples: Examples, new: Columns, only_new: bool) -> Any:
+def joined(data: Any, examples: Examples, new: Columns, settings: AugmentationSettings) -> Any:
     """Originals and new rows as one table of the same type as the data."""
     if is_a(data, "pandas", "DataFrame"):
-        return _joined_frames(data, examples, new, only_new)
+        return _joined_frames(data, examples, new, settings)
     if is_a(data, "datasets", "Dataset"):
-        return _joined_datasets(data, examples, new, only_new)
-    columns = new if only_new else joined_lists(data, examples, new)
+        return _joined_datasets(data, examples, new, settings)
+    columns = joined_lists(data, examples, new, settings)
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def joined_lists(data: Mapping[str, Sequence[Any]], examples: Examples, new: Columns) -> Columns:
+def joined_lists(
+    data: Mapping[str, Sequence[Any]], examples: Examples, new: Columns, settings: AugmentationSettings
+) -> Columns:
     """Parallel lists; columns that new rows lack are None there."""
+    if settings.only_new:
+        return new
     originals = {name: [values[row] for row in examples.kept] for name, values in data.items()}
-    originals |= {examples.label: examples.labels.most_likely(examples.kept)} | _originals_in_memory(examples, new)
+    originals |= {examples.label: examples.labels.most_likely(examples.kept)}
+    originals |= _original_columns(examples, examples.kept, settings)
     missing = [None] * len(new[examples.label])
     return {name: values + new.get(name, missing) for name, values in originals.items()}
-
-
-def _originals_in_memory(examples: Examples, new: Columns) -> Columns:
-    # A column `weight` of the data's own is not in `new`: new rows get none.
-    return _original_columns(examples, examples.kept, weighted=WEIGHT.keys() <= new.keys())
 
 
 class FrameTable(ListTable):
@@ -127,19 +136,21 @@ class FrameTable(ListTable):
 _PANDAS_TYPES = {pa.int64(): "Int64", pa.float64(): "float64", pa.string(): "str"}
 
 
-def _joined_frames(data: "pd.DataFrame", examples: Examples, new: Columns, only_new: bool) -> "pd.DataFrame":
+def _joined_frames(
+    data: "pd.DataFrame", examples: Examples, new: Columns, settings: AugmentationSettings
+) -> "pd.DataFrame":
     import pandas as pd
 
     def as_frame(columns: Columns) -> pd.DataFrame:
         return pd.DataFrame({name: pd.Series(values, dtype=types.get(name)) for name, values in columns.items()})
 
-    types: dict[str, Any] = {name: _PANDAS_TYPES.get(kind, "object") for name, kind in (RECORD | WEIGHT).items()}
+    types: dict[str, Any] = {name: _PANDAS_TYPES.get(kind, "object") for name, kind in settings.added_columns.items()}
     types |= {column: data[column].dtype for column in examples.text_columns}
     if examples.labels.soft is None:
         types[examples.label] = data[examples.label].dtype
     result = as_frame(new)
-    if not only_new:
-        record = as_frame(_originals_in_memory(examples, new))
+    if not settings.only_new:
+        record = as_frame(_original_columns(examples, examples.kept, settings))
         kept = data.iloc[examples.kept].reset_index(drop=True)
         if examples.label in record:
             kept[examples.label] = record.pop(examples.label)
@@ -177,23 +188,25 @@ class DatasetTable:
             yield from zip(*(batch[column] for column in columns), strict=True)
 
 
-def _joined_datasets(data: "datasets.Dataset", examples: Examples, new: Columns, only_new: bool) -> "datasets.Dataset":
+def _joined_datasets(
+    data: "datasets.Dataset", examples: Examples, new: Columns, settings: AugmentationSettings
+) -> "datasets.Dataset":
     from datasets import Dataset, Features, concatenate_datasets
 
-    record = Features.from_arrow_schema(pa.schema(RECORD | {name: WEIGHT[name] for name in WEIGHT if name in new}))
+    types = dict(settings.added_columns)
     if examples.labels.soft is not None:
-        record |= Features.from_arrow_schema(pa.schema({examples.label: _label_type(examples)}))
-    features = data.features | record
+        types[examples.label] = _label_type(examples)
+    features = data.features | Features.from_arrow_schema(pa.schema(types))
 
     def as_dataset(columns: Columns) -> Dataset:
         return Dataset.from_dict(columns, features=Features({name: features[name] for name in columns}))
 
-    if only_new:
+    if settings.only_new:
         return as_dataset(new)
     kept = data.with_format(None)
     if examples.skipped:
         kept = kept.select(examples.kept.tolist())
-    added = _originals_in_memory(examples, new)
+    added = _original_columns(examples, examples.kept, settings)
     kept = kept.remove_columns([name for name in added if name in kept.column_names])
     kept = concatenate_datasets([kept, as_dataset(added)], axis=1)
     missing = [None] * len(new[examples.label])
@@ -217,8 +230,7 @@ def joined_schema(spool: Spool, examples: Examples, settings: AugmentationSettin
         label = pa.field(examples.label, _label_type(examples))
         own = [label if field.name == examples.label else field for field in own]
     names = json.dumps(examples.labels.names, ensure_ascii=False)
-    weight = {} if settings.weight == 1 else WEIGHT
-    return pa.schema([*own, *RECORD.items(), *weight.items()], metadata={"label_names": names})
+    return pa.schema([*own, *settings.added_columns.items()], metadata={"label_names": names})
 
 
 def joined_batches(
@@ -237,7 +249,7 @@ def joined_batches(
         rows: The new rows.
         settings: Say whether originals are included, and the weight of new rows.
         schema: Result of `joined_schema`.
-        row_numbers: Numbers of the originals in the table that they are a block of, for the parents. By default from 0.
+        row_numbers: Numbers of the originals in the table that they are a block of. By default from 0.
 
     Returns:
         Batches of at most `linda.files.tables.BLOCK` rows.
@@ -252,19 +264,11 @@ def joined_batches(
         numbers = start + np.flatnonzero(examples.labels.codes[start : start + len(batch)] >= 0)
         kept = batch.take(pa.array(numbers - start))
         columns: dict[str, Any] = dict(zip(kept.schema.names, kept.columns, strict=True))
-        yield _as_batch(columns | _original_columns(examples, numbers, weighted=settings.weight != 1), schema)
+        yield _as_batch(columns | _original_columns(examples, numbers, settings), schema)
         start += len(batch)
     rest = iter(rows)
     while block := list(islice(rest, BLOCK)):
-        columns = new_columns(examples, block, settings)
-        for parent in ("parent_a", "parent_b"):
-            columns[parent] = [_number(row, row_numbers) for row in columns[parent]]
-        yield _as_batch(columns, schema)
-
-
-def _number(row: int | None, numbers: Sequence[int] | None) -> int | None:
-    # Unlabelled partners follow the rows of the table, and keep their numbers.
-    return row if row is None or numbers is None or row >= len(numbers) else numbers[row]
+        yield _as_batch(new_columns(examples, block, settings, row_numbers), schema)
 
 
 def _as_batch(columns: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:

@@ -13,7 +13,7 @@ import numpy as np
 
 from linda.augmentation import Augmenter
 from linda.augmentation.gates import Gates
-from linda.augmentation.pipeline import check_rows, planned_rows
+from linda.augmentation.pipeline import checked_examples, planned_rows
 from linda.augmentation.tables import as_table
 from linda.benchmark.models import Models, load_method
 from linda.benchmark.recipes import OVERSAMPLE, PSEUDO_LABEL, UNLABELLED, Policy, Recipe
@@ -147,7 +147,7 @@ def _augmented(
         settings = augmenter.settings
         if policy.balance:
             settings = replace(settings, per_row=1, balance=LARGEST)
-        plan, _ = planned_rows(check_rows(as_table(data), settings), settings)
+        plan, _ = planned_rows(checked_examples(as_table(data), settings), settings)
         data, plan = _with_unlabelled(augmenter, data, plan, classes, sources.unlabelled, teacher)
     made = augmenter.augment(data, plan)
     pairs = None if rows.pairs is None else [row["pair"] for row in made]

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from linda.augmentation.pipeline import Augmenter, augment_rows, check_rows, find_neighbours
+from linda.augmentation import Augmenter
+from linda.augmentation.pipeline import augment_rows, checked_examples, find_neighbours
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import Tally
 from linda.augmentation.tables import joined_batches
@@ -65,7 +66,7 @@ class PartWriter(ExitStack):
         with self._folder.storage.reading(self._folder.block_input(number)) as path, self._journal(number) as journal:
             spool = Spool(path)
             row_numbers = self._folder.row_numbers(self._manifest, block)
-            examples = check_rows(spool, self._settings, table.classes, row_numbers)
+            examples = checked_examples(spool, self._settings, table.classes, row_numbers)
             neighbours = None if self._plan is not None else _neighbours(self._settings, examples, journal)
             plan, planner = blocks.plan_block(examples, self._settings, block, table, self._plan, neighbours)
             self._generate(examples, plan, planner, journal)

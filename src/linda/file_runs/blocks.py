@@ -17,7 +17,7 @@ from linda.augmentation.pipeline import planned_rows
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import plan_notes
 from linda.errors import LindaError
-from linda.planning.balance import BalancedPlanner, to_make
+from linda.planning.balance import BalancedPlanner, rows_to_make
 from linda.planning.examples import Examples
 from linda.planning.labels import LabelName
 from linda.planning.plan import NoPartnerError, Plan, make_plan
@@ -122,8 +122,8 @@ def rows_for_block(settings: AugmentationSettings, block: Block, table: BlockedT
     The new rows of a class are divided among the blocks in proportion to their rows of this class.
     """
     assert settings.balance is not None
-    needed = zip(table.classes, to_make(table.counts, settings.balance).tolist(), strict=True)
-    shares = [share(rows, block.counts_before[c], block.counts[c], table.counts[c]) for c, rows in needed]
+    needed = rows_to_make(table.counts, settings.balance)
+    shares = [share(rows, block.counts_before[c], block.counts[c], table.counts[c]) for c, rows in needed.items()]
     return np.array(shares, dtype=np.int64)
 
 

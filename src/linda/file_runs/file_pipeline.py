@@ -17,7 +17,8 @@ from types import NoneType
 
 import numpy as np
 
-from linda.augmentation.pipeline import Augmenter, check_no_balance, check_rows
+from linda.augmentation import Augmenter
+from linda.augmentation.pipeline import check_no_balance, checked_examples
 from linda.augmentation.settings import AugmentationSettings
 from linda.augmentation.summary import RunSummary, Tally
 from linda.errors import LindaError, checked_integer, checked_kind, shortened
@@ -33,7 +34,7 @@ from linda.files.spool import Spool
 from linda.files.storage import check_url, is_url
 from linda.files.tables import find_format, open_table
 from linda.files.textio import atomic_writer, check_other_file, checked_target, display_name
-from linda.planning.balance import to_make
+from linda.planning.balance import rows_to_make
 from linda.planning.examples import table_notes
 from linda.planning.plan import Plan
 
@@ -173,7 +174,7 @@ def draw_table_plan(
         plans = []
         for block in table.blocks:
             with folder.storage.reading(folder.block_input(block.number)) as path:
-                examples = check_rows(Spool(path), settings, table.classes)
+                examples = checked_examples(Spool(path), settings, table.classes)
                 plan, _ = blocks.plan_block(examples, settings, block, table)
             plans.append(plan.shifted(block.first_row))
     return Plan.joined(plans)
@@ -362,7 +363,7 @@ def _check_disk_space(
     if plan is not None:
         planned = len(plan)
     elif settings.balance is not None:
-        planned = int(to_make(table.counts, settings.balance).sum())
+        planned = sum(rows_to_make(table.counts, settings.balance).values())
     else:
         planned = settings.total or settings.per_row * table.rows
     inputs = (folder.storage.local / folder.block_input(block.number) for block in table.blocks)

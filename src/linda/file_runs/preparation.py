@@ -13,7 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from linda import __version__
-from linda.augmentation.pipeline import Augmenter, check_rows
+from linda.augmentation import Augmenter
+from linda.augmentation.pipeline import checked_examples
 from linda.augmentation.settings import EXECUTION, AugmentationSettings
 from linda.augmentation.tables import joined_schema
 from linda.augmentation.teacher import find_teacher
@@ -142,7 +143,7 @@ def prepare(
             write_spool(path, first.schema, chain([first], batches))
             spool = Spool(path)
             row_numbers = numbers.tolist() if run["shuffle"] else range(first_row, first_row + len(spool))
-            examples = _checked_rows(spool, settings, name, row_numbers)
+            examples = _checked_examples(spool, settings, name, row_numbers)
             kind = _label_kind(examples)
             if None not in (kind, known_kind) and kind != known_kind:
                 raise LindaError(
@@ -176,10 +177,10 @@ def _without_numbers(batches: Iterable[pa.RecordBatch]) -> tuple[Iterator[pa.Rec
     return (batch.select(range(batch.num_columns - 1)) for batch in block), numbers
 
 
-def _checked_rows(table: Spool, settings: AugmentationSettings, name: str, row_numbers: Sequence[int]) -> Examples:
+def _checked_examples(table: Spool, settings: AugmentationSettings, name: str, row_numbers: Sequence[int]) -> Examples:
     """The rows, checked. Errors name the file."""
     try:
-        return check_rows(table, settings, row_numbers=row_numbers)
+        return checked_examples(table, settings, row_numbers=row_numbers)
     except LindaError as error:
         counted = " (the first row is row 0)" if str(error).startswith("row ") else ""
         raise LindaError(f"{name}: {error}{counted}") from error
@@ -203,7 +204,7 @@ def with_teacher(augmenter: Augmenter, folder: PartsFolder, manifest: Manifest) 
                 "shuffle the table (--shuffle), or give a teacher (--teacher)"
             )
         with folder.storage.reading(folder.block_input(0)) as path:
-            examples = check_rows(Spool(path), settings, manifest.table.classes)
+            examples = checked_examples(Spool(path), settings, manifest.table.classes)
             find_teacher(examples, settings).save(folder.teacher)
     return Augmenter(settings, teacher=folder.teacher)
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from linda.augmentation.pipeline import Augmenter
+from linda.augmentation import Augmenter
 from linda.errors import LindaError
 from linda.file_runs.block_pipeline import PartWriter
 from linda.file_runs.parts import Manifest, PartsFolder

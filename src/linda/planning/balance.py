@@ -10,22 +10,14 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from linda.errors import LindaError, shortened
 from linda.planning.labels import LabelName, shown
-from linda.planning.plan import (
-    MOST_ROWS,
-    RATIO_DECIMALS,
-    Classes,
-    Plan,
-    Ratio,
-    check_seed,
-    random_words,
-    uniform_numbers,
-)
+from linda.planning.plan import MOST_ROWS, RATIO_DECIMALS, Classes, Plan, Ratio, random_words, uniform_numbers
 
 Balance = bool | int | float | str | Mapping[LabelName, int]
 
@@ -35,6 +27,9 @@ _PER_CLASS = re.compile(r"(.+?)=(\d{1,18})(?:,|$)")
 
 # Multiples of it, modulo 1, are evenly spread: a pair is reused at ratios far from its earlier ones.
 _GOLDEN = (math.sqrt(5) - 1) / 2
+
+# How often a plan is extended to replace rows that were left out. Fewer are missing each time.
+_ROUNDS = 10
 
 # Random streams of this module; the second half of a Philox counter.
 _PLACES, _SEEDS = 2, 3
@@ -122,11 +117,6 @@ def _missing(counts: Mapping[LabelName, int], targets: Mapping[LabelName, int]) 
         yield name, target - counts[name]
 
 
-def to_make(counts: Mapping[LabelName, int], balance: Balance) -> np.ndarray:
-    """Result of `rows_to_make` as an array (C,)."""
-    return np.array([*rows_to_make(counts, balance).values()], dtype=np.int64)
-
-
 # --- which rows -----------------------------------------------------------------------------------------------
 
 
@@ -156,21 +146,22 @@ class BalancedPlanner:
     seed: int = 0
     neighbours: np.ndarray | None = None
 
-    def __post_init__(self) -> None:
-        check_seed(self.seed)
+    @cached_property
+    def _classes(self) -> Classes:
+        return Classes.of(self.codes)
 
     def limits(self) -> np.ndarray:
         """The number of distinct pairs and ratios of each class (C,); infinite if nothing is mixed."""
-        classes, ratio = Classes.of(self.codes), Ratio.parse(self.ratio)
+        ratio = Ratio.parse(self.ratio)
         size = np.zeros(len(self.to_make))
-        size[: len(classes.size)] = classes.size
+        size[: len(self._classes.size)] = self._classes.size
         if self.partners is None:
             return np.where(size > 0, np.inf, 0)
         # A pair can be used as (a, b) and as (b, a). With a range of ratios, that gives no more texts.
         ratios = ratio.values if ratio.values > 1 or ratio.low == 0.5 else 2
         if self.partners == "same":
             return size * (size - 1) / 2 * ratios
-        return size * _partner_count(self.partners, size, size.sum(), self.neighbours) * ratio.values
+        return size * self._partner_count(size) * ratio.values
 
     def check_limits(self, counts: Mapping[LabelName, int]) -> None:
         """Raise a `LindaError` if a class needs more rows than its pairs and ratios allow. `counts`: rows per class.
@@ -187,7 +178,7 @@ class BalancedPlanner:
     def draw(self) -> Plan:
         """A plan with all rows to make. A class whose only row has no partner gets none."""
         if self.to_make.any() and not self._allowed(self.to_make, np.zeros_like(self.to_make)).any():
-            Classes.of(self.codes).rows_with_partner(self.partners)  # raises an error that says why
+            self._classes.rows_with_partner(self.partners)  # raises an error that says why
         return self.extended(Plan.of([]), np.zeros_like(self.to_make))
 
     def extended(self, plan: Plan, made: np.ndarray) -> Plan:
@@ -202,17 +193,16 @@ class BalancedPlanner:
         """
         planned = np.bincount(self.codes[plan.row], minlength=len(self.to_make))
         more = self._allowed(self.to_make - made, planned)
-        classes = Classes.of(self.codes)
-        parts = [self._part(classes, code, planned[code], more[code]) for code in np.flatnonzero(more).tolist()]
+        parts = [self._part(code, planned[code], more[code]) for code in np.flatnonzero(more).tolist()]
         return Plan.joined([plan, *parts])
 
     def _allowed(self, missing: np.ndarray, planned: np.ndarray) -> np.ndarray:
         return np.clip(missing, 0, np.maximum(self.limits() - planned, 0)).astype(np.int64)
 
-    def _part(self, classes: Classes, code: int, first: int, count: int) -> Plan:
+    def _part(self, code: int, first: int, count: int) -> Plan:
         """Rows `first`, `first` + 1, … of the sequence of a class."""
-        start, size = classes.start[code], classes.size[code]
-        members = np.random.default_rng([self.seed, code]).permutation(classes.order[start : start + size])
+        start, size = self._classes.start[code], self._classes.size[code]
+        members = np.random.default_rng([self.seed, code]).permutation(self._classes.order[start : start + size])
         position = np.arange(first, first + count)
         pairs_up = self.partners == "same"
         cycle, place = np.divmod(position, size * (size - 1) // 2 if pairs_up else size)
@@ -224,7 +214,7 @@ class BalancedPlanner:
             partner = members[np.where(is_swapped, one, other)]
         else:
             row = members[place]
-            partner = self._partners(classes, row, cycle, words)
+            partner = self._partners(row, cycle, words)
         share = (uniform_numbers(words[:, 2]) + cycle * _GOLDEN) % 1
         alpha = Ratio.parse(self.ratio).draw(share, self.seed, first + ((code + 1) << 40))
         belongs_to_partner = (self.codes[partner] != code) & (alpha < 0.5)
@@ -242,32 +232,52 @@ class BalancedPlanner:
             return random_words(self.seed, int(place[0]), len(place), (code, _PLACES))
         return random_words(self.seed, 0, int(place.max()) + 1, (code, _PLACES))[place]
 
-    def _partners(self, classes: Classes, row: np.ndarray, cycle: np.ndarray, words: np.ndarray) -> np.ndarray:
+    def _partners(self, row: np.ndarray, cycle: np.ndarray, words: np.ndarray) -> np.ndarray:
         """The partners of a row in turn, beginning with a random one."""
         u, v = uniform_numbers(words[:, 0]), uniform_numbers(words[:, 1])
         if self.partners == "stratified":  # classes are drawn, so their rows have no common order
-            return classes.partners(row, self.partners, (u + cycle * _GOLDEN) % 1, (v + cycle * _GOLDEN**2) % 1)
-        count = _partner_count(
-            self.partners, classes.size[self.codes[row]], len(classes.order), self.neighbours
-        ).astype(np.int64)
+            return self._classes.partners(row, self.partners, (u + cycle * _GOLDEN) % 1, (v + cycle * _GOLDEN**2) % 1)
+        count = self._partner_count(self._classes.size[self.codes[row]])
         turn = ((u * count).astype(np.int64) + cycle) % count
         if self.partners == "nearest":
             assert self.neighbours is not None
             return self.neighbours[row, turn].astype(np.int64)
-        return classes.partners(row, self.partners, (turn + 0.5) / count, v)
+        return self._classes.partners(row, self.partners, (turn + 0.5) / count, v)
+
+    def _partner_count(self, size: np.ndarray) -> np.ndarray:
+        """Possible partners of a row in classes of these sizes, for all kinds except same."""
+        rows = len(self._classes.order)
+        if self.partners == "nearest":
+            assert self.neighbours is not None
+            return np.full_like(size, self.neighbours.shape[1])
+        if self.partners == "different":
+            return rows - size
+        return np.full_like(size, max(1, rows - 1) if self.partners is None else rows - 1)
 
 
-def _partner_count(
-    partners: str | None, size: np.ndarray, rows: int | float, neighbours: np.ndarray | None
-) -> np.ndarray:
-    """Possible partners of a row in classes of these sizes, for all kinds except same."""
-    if partners == "nearest":
-        if neighbours is None:
-            raise LindaError("partners 'nearest' need `neighbours`: use `find_neighbours`")
-        return np.full_like(size, neighbours.shape[1])
-    if partners == "different":
-        return rows - size
-    return np.full_like(size, max(1, rows - 1) if partners is None else rows - 1)
+class GrowingPlan:
+    """A plan that is extended by its planner, if there is one, until every class has the rows that it needs."""
+
+    def __init__(self, plan: Plan, planner: BalancedPlanner | None) -> None:
+        self.plan = plan
+        self._planner = planner
+        self._made = np.zeros(0 if planner is None else len(planner.to_make), dtype=np.int64)  # rows of each class
+        self._rounds = 0
+
+    def count(self, parents: list[int]) -> None:
+        """Count new rows by the classes of their first parents, which they were planned for."""
+        if self._planner is not None:
+            codes = self._planner.codes[np.array(parents, dtype=np.int64)]
+            self._made += np.bincount(codes, minlength=len(self._made))
+
+    def extend(self) -> bool:
+        """Append rows for those that are missing. False if there are none, or if that was tried often enough."""
+        if self._planner is None or self._rounds == _ROUNDS:
+            return False
+        self._rounds += 1
+        before = len(self.plan)
+        self.plan = self._planner.extended(self.plan, self._made)
+        return len(self.plan) > before
 
 
 def _round_robin(size: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
