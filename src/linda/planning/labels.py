@@ -218,9 +218,8 @@ class MultiLabelReader(LabelReader):
             raise LindaError(f"{place}: the label is {shown(values)}; give class names in all rows, or numbers in all")
         if values and self._kind in (None, "integers"):
             self._kind = kind
-        return self._checked_names(values, place) if kind == "names" else self._entries(values, place)
-
-    def _checked_names(self, values: list[Any], place: str) -> list[LabelName]:
+        if kind != "names":
+            return self._entries(values, place)
         unknown = [] if self.classes is None else [name for name in values if name not in self.classes]
         if unknown:
             raise LindaError(f"{place}: the label {unknown[0]!r} is not one of {shown(self.classes or ())}")

@@ -51,8 +51,8 @@ def _vectors(examples: Examples, encoder: str | Path | None, progress: bool) -> 
 
     model = SentenceEncoder.from_pretrained(encoder).to(find_device()).eval()
     texts = (example for _, example in examples.scan())
-    total = len(examples.table) - examples.skipped
-    with tqdm(desc="neighbours", total=total, unit="row", disable=None if progress else True) as bar:
+    hidden = None if progress else True  # None: shown on a terminal
+    with tqdm(desc="neighbours", total=len(examples.kept), unit="row", disable=hidden) as bar:
         while block := list(islice(texts, _BLOCK)):
             first, *second = (list(column) for column in zip(*block, strict=True))
             yield normalize(model(model.tokenize(first, *second))).half().cpu()

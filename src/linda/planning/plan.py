@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linda.errors import LindaError, checked_integer, checked_ratio, reason, shortened
+from linda.errors import MOST_SEED, LindaError, checked_integer, checked_ratio, reason, shortened
 from linda.files.rowfile import read_rows
 from linda.files.textio import atomic_writer, open_text
 
@@ -76,8 +76,7 @@ class Plan:
 
     def __iter__(self) -> Iterator[PlanRow]:
         for values in zip(*self.columns, strict=True):
-            row, partner, alpha, seed = (value.item() for value in values)
-            yield PlanRow(row, partner, alpha, seed)
+            yield PlanRow(*(value.item() for value in values))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Plan):
@@ -245,9 +244,7 @@ def make_plan(
     for name, value in (("per_row", per_row), ("total", total)):
         if value is not None:
             checked_integer(value, name, 1, MOST_ROWS)
-    if partners == "nearest" and neighbours is None and not unlabelled:
-        raise LindaError("partners 'nearest' need `neighbours`: use `find_neighbours`")
-    check_seed(seed)
+    checked_integer(seed, "seed", 0, MOST_SEED)
     distribution = Ratio.parse(ratio)
     classes = Classes.of(codes)
     rows = classes.rows_with_partner(None if unlabelled else partners)
@@ -260,7 +257,8 @@ def make_plan(
     if unlabelled:
         partner = len(codes) - unlabelled + (u * unlabelled).astype(np.int64)
     elif partners == "nearest":
-        assert neighbours is not None
+        if neighbours is None:
+            raise LindaError("partners 'nearest' need `neighbours`: use `find_neighbours`")
         partner = neighbours[row, (u * neighbours.shape[1]).astype(np.int64)].astype(np.int64)
     else:
         partner = classes.partners(row, partners, u, v)
@@ -342,12 +340,6 @@ class Classes:
         alone = self.size[own] == 1
         drawn = (v * (len(known) - alone)).astype(np.int64)
         return known[np.where(alone & (drawn >= np.searchsorted(known, own)), drawn + 1, drawn)]
-
-
-def check_seed(seed: int) -> None:
-    """Raise a `LindaError` unless the seed is between 0 and 2⁶⁴ − 1."""
-    if not 0 <= seed < 2**64:
-        raise LindaError(f"the seed is {seed}; it must be between 0 and 2⁶⁴ − 1")
 
 
 def _rounds(rows: np.ndarray, count: int, seed: int) -> np.ndarray:
