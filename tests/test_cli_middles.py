@@ -135,7 +135,7 @@ def test_a_damaged_table_is_refused(corpus: Path, table: Path, tmp_path: Path, w
         (["table", "MISSING", "--output", "OUT"], "missing.txt"),
         (["table", "EMPTY", "--output", "OUT"], "no sentence"),
         (["table", "CORPUS", "--output", "NOWHERE"], "nowhere"),
-        (["make", "CORPUS", "--table", "MISSING", "--output", "OUT"], "there is no file"),
+        (["make", "CORPUS", "--table", "MISSING", "--output", "OUT"], "no such file or directory"),
         (["make", "MISSING", "--table", "TABLE", "--output", "OUT"], "missing.txt"),
         (["make", "CORPUS", "MISSING", "--table", "TABLE", "--output", "OUT"], "missing.txt"),
         (["make", "CORPUS=0", "--table", "TABLE", "--output", "OUT"], "must be a positive number"),

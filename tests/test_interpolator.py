@@ -72,7 +72,7 @@ def test_each_distinct_text_is_encoded_once(copier: Interpolator, monkeypatch: p
 
 
 def test_what_is_remembered_is_bounded(copier: Interpolator) -> None:
-    encoded = copier.encoded_texts(batch_tokens=64, most_tokens=30)
+    encoded = copier.encoded_texts(batch_tokens=64, max_tokens=30)
     texts = [copier.tokens.ids(text) for text in A + B]
     for text in texts:
         assert encoded([text])[text].argmax(dim=-1).tolist() == list(text)

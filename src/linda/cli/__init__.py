@@ -32,7 +32,7 @@ _COMMANDS = {
 }
 
 
-_LONGEST_MESSAGE = 600  # characters
+_MAX_MESSAGE = 600  # characters
 
 
 class _LazyGroup(click.Group):
@@ -74,9 +74,7 @@ class _LazyGroup(click.Group):
 def _one_line(message: str) -> str:
     """A message may quote a value of thousands of characters, of which the ends are enough."""
     line = " ".join(message.split())
-    return (
-        line if len(line) <= _LONGEST_MESSAGE else f"{line[: _LONGEST_MESSAGE // 2]} … {line[-_LONGEST_MESSAGE // 3 :]}"
-    )
+    return line if len(line) <= _MAX_MESSAGE else f"{line[: _MAX_MESSAGE // 2]} … {line[-_MAX_MESSAGE // 3 :]}"
 
 
 def _write_utf8() -> None:

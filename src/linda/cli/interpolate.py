@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from linda.interpolation import Interpolator
     from linda.interpolation.rows import Row
 
-MOST_RATIOS = 10_000  # of one pair
+MAX_RATIOS = 10_000  # of one pair
 
 Request = tuple["Row", dict[str, Any]]  # what is mixed, and the fields that are printed beside the result
 
@@ -56,7 +56,7 @@ BATCH_TOKENS_HELP = "Maximum tokens per batch; affects memory, not results.  [de
 @click.argument("b", required=False)
 @click.argument("more", nargs=-1, metavar="[C]...")
 @click.option("--alpha", metavar="RATIOS", help=ALPHA_HELP)
-@click.option("--ladder", type=click.IntRange(2, MOST_RATIOS), metavar="N", help="Use N evenly spaced ratios, 0 to 1.")
+@click.option("--ladder", type=click.IntRange(2, MAX_RATIOS), metavar="N", help="Use N evenly spaced ratios, 0 to 1.")
 @click.option("--weights", metavar="NUMBERS", help=WEIGHTS_HELP)
 @click.option("--pairs", type=FILE, metavar="FILE", help=PAIRS_HELP)
 @click.option("--output", type=FILE, metavar="FILE", help=OUTPUT_HELP)
@@ -149,8 +149,8 @@ def _ratios(alpha: str | None, ladder: int | None) -> list[float]:
     if ladder is not None:
         return [step / (ladder - 1) for step in range(ladder)]
     parts = [] if alpha is None else alpha.split(",")
-    if len(parts) > MOST_RATIOS:
-        raise LindaError(f"--alpha has {len(parts):,} ratios; give at most {MOST_RATIOS:,}")
+    if len(parts) > MAX_RATIOS:
+        raise LindaError(f"--alpha has {len(parts):,} ratios; give at most {MAX_RATIOS:,}")
     return [checked_ratio(part.strip(), "--alpha") for part in parts]
 
 

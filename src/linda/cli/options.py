@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from linda.engines import NAMES
-from linda.errors import MOST_SEED, LindaError, checked_integer, shortened
+from linda.errors import MAX_SEED, LindaError, checked_integer, shortened
 from linda.files.paths import checked_path
 from linda.files.storage import check_url, is_url
 
@@ -45,7 +45,7 @@ class _Seed(click.ParamType):
     name = "integer"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        return checked_integer(click.INT.convert(value, param, ctx), "seed", 0, MOST_SEED)
+        return checked_integer(click.INT.convert(value, param, ctx), "seed", 0, MAX_SEED)
 
 
 SEED = _Seed()

@@ -67,9 +67,9 @@ class ChainSearch:
         """Return the best crossovers for the weights, best first; fewer than `count` if the texts are short or similar.
 
         Args:
-            weights: the share of each text; they sum to 1.
-            count: maximum number of crossovers.
-            tolerance: maximum distance of a share from its weight.
+            weights: The share of each text; they sum to 1.
+            count: Maximum number of crossovers.
+            tolerance: Maximum distance of a share from its weight.
 
         Returns:
             Crossovers with different texts, each with content words of all texts and no repeated run of three chunks.
@@ -101,12 +101,12 @@ class ChainSearch:
         x = x.rows(np.flatnonzero((x.runs[:, :, 0] != y).all(axis=1)))
         before_x, before_y = self._before[x.text], self._before[y]
         words_x, left_of_y = before_x[:, _WORDS], before_y[-1, _WORDS] - before_y[:, _WORDS]
-        fits_x = words_x >= wanted.least_words[x.text]
-        fits_y = left_of_y >= wanted.least_words[y]
+        fits_x = words_x >= wanted.min_words[x.text]
+        fits_y = left_of_y >= wanted.min_words[y]
         if is_last:
-            fits_y &= left_of_y <= wanted.most_words[y]
+            fits_y &= left_of_y <= wanted.max_words[y]
         if not x.runs.shape[1]:  # the first run begins with its text
-            fits_x &= words_x <= wanted.most_words[x.text]
+            fits_x &= words_x <= wanted.max_words[x.text]
         seams = np.where(fits_x[:, None] & fits_y, self._seams[x.text, y], -np.inf)
         places = np.array(largest(seams, SEAMS_PER_DIRECTION), dtype=np.int64).reshape(-1, 2)
         stop, start = places.T  # (q,)
@@ -115,8 +115,8 @@ class ChainSearch:
         fits = (
             (stop > x.starts[:, None])
             & (run[:, :, _CONTENT] > 0)
-            & (run[:, :, _WORDS] >= wanted.least_words[x.text])
-            & (run[:, :, _WORDS] <= wanted.most_words[x.text])
+            & (run[:, :, _WORDS] >= wanted.min_words[x.text])
+            & (run[:, :, _WORDS] <= wanted.max_words[x.text])
         )
         row, seam = np.nonzero(fits)
         closed = np.stack([np.full(len(row), x.text), x.starts[row], stop[seam]], axis=1)
@@ -174,12 +174,12 @@ class _Wanted:
     tolerance: float  # of shares
 
     @property
-    def least_words(self) -> FloatArray:
+    def min_words(self) -> FloatArray:
         """Of the run of each text in a crossover with the right share and length."""
         return (self.weights - self.tolerance) * self.words * LENGTH_RANGE[0]
 
     @property
-    def most_words(self) -> FloatArray:
+    def max_words(self) -> FloatArray:
         return (self.weights + self.tolerance) * self.words * LENGTH_RANGE[1]
 
 

@@ -20,8 +20,8 @@ class CutText:
     """A text as a sequence of n chunks, with n + 1 places between them.
 
     Args:
-        text: any text.
-        other: the text it is mixed with. Words that both contain say nothing about the origin of a crossover, so
+        text: Any text.
+        other: The text it is mixed with. Words that both contain say nothing about the origin of a crossover, so
             only the others are counted.
     """
 

@@ -46,8 +46,8 @@ class Crossover:
 
     Attributes:
         runs: (text, start, stop) of each run.
-        share: words from a divided by words from any text, not counting words that several texts have.
-        score: higher is better.
+        share: Words from a divided by words from any text, not counting words that several texts have.
+        score: Higher is better.
     """
 
     runs: tuple[Run, ...]
@@ -72,11 +72,11 @@ class SeamScores:
     """Scores of the parts of a crossover.
 
     Attributes:
-        seams: for texts x and y, how well y[j:] follows x[:i], compared to its own context, (n + 1, m + 1).
-        runs: of each text, cumulative scores of the chunks before each place, (n + 1,).
-        lengths: of each text, the number of tokens before each place, for the length penalty.
-        per_token: if above 0, the mean worth per token counts, times this, instead of the sum.
-        second_seam: added for a second seam.
+        seams: For texts x and y, how well y[j:] follows x[:i], compared to its own context, (n + 1, m + 1).
+        runs: Of each text, cumulative scores of the chunks before each place, (n + 1,).
+        lengths: Of each text, the number of tokens before each place, for the length penalty.
+        per_token: If above 0, the mean worth per token counts, times this, instead of the sum.
+        second_seam: Added for a second seam.
     """
 
     seams: Mapping[tuple[int, int], FloatArray]
@@ -108,9 +108,9 @@ class CrossoverSearch:
         """Return the best crossovers for a ratio, best first; fewer than `count` if the texts are short or similar.
 
         Args:
-            alpha: the share of a.
-            count: maximum number of crossovers.
-            tolerance: maximum distance of a crossover's share from alpha.
+            alpha: The share of a.
+            count: Maximum number of crossovers.
+            tolerance: Maximum distance of a crossover's share from alpha.
 
         Returns:
             Crossovers with different texts, each with content words of both and no repeated run of three chunks.

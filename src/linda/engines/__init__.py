@@ -74,14 +74,14 @@ class Engine(Protocol):
         returned in the order in which they are drawn, so the first sample does not depend on `n`.
 
         Args:
-            states: encoder states that the decoder attends to, (B, S, d).
+            states: Encoder states that the decoder attends to, (B, S, d).
             mask: 1 for real states, 0 for padding, (B, S).
-            decoding: decoding settings.
-            seeds: one seed per row, for sampling.
-            pieces: token ids of the two source texts of each row, for engines that restrict the output vocabulary;
+            decoding: Decoding settings.
+            seeds: One seed per row, for sampling.
+            pieces: Token ids of the two source texts of each row, for engines that restrict the output vocabulary;
                 ignored by others.
-            prior: added to the attention scores of each state in every layer and head, (B, S); None adds nothing.
-            lengths: target length L̃ of each row, which limits the output length; defaults to the number of states.
+            prior: Added to the attention scores of each state in every layer and head, (B, S); None adds nothing.
+            lengths: Target length L̃ of each row, which limits the output length; defaults to the number of states.
 
         Returns:
             `decoding.n` hypotheses per row, best first.
@@ -102,12 +102,12 @@ class Engine(Protocol):
         """Score given sequences (forced decoding): log-probabilities of tokens after each position.
 
         Args:
-            states: encoder states that the decoder attends to, (B, S, d).
+            states: Encoder states that the decoder attends to, (B, S, d).
             mask: 1 for real states, 0 for padding, (B, S).
-            sequences: token sequences of each row, without start and end markers.
-            wanted: the tokens of each row whose log-probability is returned. An engine that restricts the output
+            sequences: Token sequences of each row, without start and end markers.
+            wanted: The tokens of each row whose log-probability is returned. An engine that restricts the output
                 vocabulary of a row adds them to it.
-            prior: as in `decode`.
+            prior: As in `decode`.
 
         Returns:
             The log-probabilities (`log_p`), with a method to score continuations of any prefix (`read_on`).
@@ -120,8 +120,8 @@ def choose(name: str, base: dict[str, Any], device: torch.device) -> str:
 
     Args:
         name: "auto" or the name of an engine.
-        base: the configuration of the encoder-decoder, as `transformers` writes it.
-        device: where the model runs.
+        base: The configuration of the encoder-decoder, as `transformers` writes it.
+        device: Where the model runs.
     """
     if name not in ("auto", *NAMES):
         raise LindaError(f"unknown engine {name!r}: choose one of auto, {', '.join(NAMES)}")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from linda.model.batching import NARROWEST
+from linda.model.batching import MIN_WIDTH
 
 
 def attention_bias(mask: Tensor, prior: Tensor | None = None) -> Tensor:
@@ -54,8 +54,8 @@ def attend_branches(queries: Tensor, keys: Tensor, values: Tensor, prefix: Prefi
     rows, count, length, heads, size = queries.shape
     queries, keys, values = (tensor.permute(0, 3, 1, 2, 4).contiguous() for tensor in (queries, keys, values))
     before = prefix.keys.shape[2]
-    # NARROWEST places for own tokens: the rounding of softmax depends on the width.
-    scores = queries.new_full((rows, heads, count, length, before + max(length, NARROWEST)), -torch.inf)
+    # MIN_WIDTH places for own tokens: the rounding of softmax depends on the width.
+    scores = queries.new_full((rows, heads, count, length, before + max(length, MIN_WIDTH)), -torch.inf)
     of_prefix = torch.bmm(queries.view(rows * heads, -1, size), prefix.keys.flatten(0, 1).transpose(1, 2))
     torch.add(of_prefix.view(rows, heads, count, length, -1), prefix.bias, out=scores[..., :before])
     own = torch.bmm(queries.view(-1, length, size), keys.view(-1, length, size).transpose(1, 2))

@@ -156,10 +156,10 @@ class DecoderLayer:
         """Process tokens: rows (N, d) → (N, d).
 
         Args:
-            rows: the states of the tokens, (N, d).
-            layout: where they stand in a tensor (B, q).
-            past: self-attention over these and earlier tokens: queries, keys and values (B, q, H, k) → (B·q, d).
-            source: the cross-attention of this layer.
+            rows: The states of the tokens, (N, d).
+            layout: Where they stand in a tensor (B, q).
+            past: Self-attention over these and earlier tokens: queries, keys and values (B, q, H, k) → (B·q, d).
+            source: The cross-attention of this layer.
         """
 
         def attend_past(rows: Tensor) -> Tensor:
@@ -237,9 +237,9 @@ class Network:
     """The whole model.
 
     Args:
-        base: configuration of the encoder-decoder, as `transformers` writes it.
-        state: weights with the names of `LindaModel.state_dict()`.
-        product: the matrix product to use.
+        base: Configuration of the encoder-decoder, as `transformers` writes it.
+        state: Weights with the names of `LindaModel.state_dict()`.
+        product: The matrix product to use.
     """
 
     def __init__(self, base: Mapping[str, Any], state: Mapping[str, Tensor], product: type[Product]) -> None:
@@ -273,9 +273,9 @@ class Network:
         """Return the cross-attention of every layer.
 
         Args:
-            states: encoder states, (B, L, d).
-            bias: added to their attention scores, (B, L).
-            filled: how many masked states to append, so that sums are rounded in the same way in all batches.
+            states: Encoder states, (B, L, d).
+            bias: Added to their attention scores, (B, L).
+            filled: How many masked states to append, so that sums are rounded in the same way in all batches.
         """
         if states.shape[1] == 1:
             return [_OneState(layer, states) for layer in self.layers]

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from linda.model import LindaModel
 
 # Each beam and each candidate is a sequence in the batch, so they need a limit.
-MOST_BEAMS = 128
-MOST_CANDIDATES = 10_000
-_MOST_TOKENS = 10**6
+MAX_BEAMS = 128
+MAX_CANDIDATES = 10_000
+_MAX_TOKENS = 10**6
 
 _FRAME_SETTINGS = (
     "decoder_start_token_id",
@@ -93,17 +93,17 @@ class Decoding:
     L̃ mixed states may have at most max_ratio·L̃ + max_extra tokens, end marker included.
 
     Attributes:
-        beams: beam width.
-        n: number of candidates: the n best beams, or n independent samples.
-        sample: sample instead of searching.
-        temperature: softmax temperature of sampling.
-        top_p: nucleus sampling threshold.
-        top_k: sample from the k likeliest tokens; 0 means all.
-        length_penalty: exponent of the length by which scores are divided.
-        no_repeat_ngram: size of n-grams that must not occur twice; 0 allows all.
-        max_ratio: see above.
-        max_extra: see above.
-        withheld: token ids that are never generated.
+        beams: Beam width.
+        n: Number of candidates: the n best beams, or n independent samples.
+        sample: Sample instead of searching.
+        temperature: Softmax temperature of sampling.
+        top_p: Nucleus sampling threshold.
+        top_k: Sample from the k likeliest tokens; 0 means all.
+        length_penalty: Exponent of the length by which scores are divided.
+        no_repeat_ngram: Size of n-grams that must not occur twice; 0 allows all.
+        max_ratio: See above.
+        max_extra: See above.
+        withheld: Token ids that are never generated.
 
     Example:
         >>> Decoding(beams=8, n=3)  # as keyword arguments: linda.mix(a, b, beams=8, n=3)
@@ -132,15 +132,15 @@ class Decoding:
         return cls(**settings)
 
     def __post_init__(self) -> None:
-        self._check_integer("beams", 1, MOST_BEAMS)
-        self._check_integer("n", 1, MOST_CANDIDATES)
+        self._check_integer("beams", 1, MAX_BEAMS)
+        self._check_integer("n", 1, MAX_CANDIDATES)
         self._check_number("temperature", 0.001, 1000)
         self._check("top_p", 0 < self._number("top_p") <= 1, "a number above 0 and up to 1")
-        self._check_integer("top_k", 0, _MOST_TOKENS)
+        self._check_integer("top_k", 0, _MAX_TOKENS)
         self._check_number("length_penalty", -100, 100)
-        self._check_integer("no_repeat_ngram", 0, _MOST_TOKENS)
+        self._check_integer("no_repeat_ngram", 0, _MAX_TOKENS)
         self._check_number("max_ratio", 0.001, 1000)
-        self._check_integer("max_extra", 0, _MOST_TOKENS)
+        self._check_integer("max_extra", 0, _MAX_TOKENS)
         are_tokens = isinstance(self.withheld, Sequence) and all(isinstance(token, int) for token in self.withheld)
         self._check("withheld", are_tokens and all(token >= 0 for token in self.withheld), "a list of token ids")
         if self.sample:

@@ -21,7 +21,7 @@ from linda.engines.decoding import Frame
 from linda.engines.layout import Layout
 from linda.engines.quantized import quantize
 from linda.engines.short_list import Output
-from linda.model.batching import NARROWEST
+from linda.model.batching import MIN_WIDTH
 
 _POSITIONS_AT_ONCE = 1024  # rows of logits: 32 MB
 
@@ -61,23 +61,23 @@ class Int8Reading:
         """Score sequences.
 
         Args:
-            network: the decoder.
-            output: the output layer of this batch.
-            frame: special tokens of the decoder.
-            states: encoder states, (B, S, d).
-            bias: added to the attention scores of the states, (B, S).
-            sequences: at most p sequences per row.
-            wanted: per row, the tokens whose log-probability is returned.
+            network: The decoder.
+            output: The output layer of this batch.
+            frame: Special tokens of the decoder.
+            states: Encoder states, (B, S, d).
+            bias: Added to the attention scores of the states, (B, S).
+            sequences: At most p sequences per row.
+            wanted: Per row, the tokens whose log-probability is returned.
         """
         self._network, self._output = network, output
         # Multiples of the width of a vector register: the rounding of sums must not depend on the length of the other
         # rows and sequences, nor on the position of a sequence among them.
-        self._sources = network.sources(states, bias, filled=-states.shape[1] % NARROWEST)
+        self._sources = network.sources(states, bias, filled=-states.shape[1] % MIN_WIDTH)
         self._columns = [output.vocabulary.columns(torch.tensor(tokens)) for tokens in wanted]
         self._prompt = frame.prompt
         prompted = [[[*self._prompt, *sequence] for sequence in row] for row in sequences]
         lengths = _lengths(prompted)
-        self._width = NARROWEST * math.ceil(int(lengths.max()) / NARROWEST)
+        self._width = MIN_WIDTH * math.ceil(int(lengths.max()) / MIN_WIDTH)
         positions = torch.arange(self._width).expand(*lengths.shape, -1)  # (B, p, T)
         causal = attention_bias(torch.ones(self._width, self._width).tril())[None, None]
         self._memory: list[tuple[Tensor, Tensor]] = []  # each layer's keys and values, (B, p, H, T, k)
@@ -129,10 +129,10 @@ class Int8Reading:
         """Return the states (N, d) of N tokens.
 
         Args:
-            tokens: per row and sequence.
-            positions: of the tokens in their texts, (N,).
-            layout: where the tokens stand in the tensor that attention is computed on, (C, q).
-            past: self-attention, given the number of a layer and its queries, keys and values (C, q, H, k).
+            tokens: Per row and sequence.
+            positions: Of the tokens in their texts, (N,).
+            layout: Where the tokens stand in the tensor that attention is computed on, (C, q).
+            past: Self-attention, given the number of a layer and its queries, keys and values (C, q, H, k).
         """
         flat = torch.tensor([token for row in tokens for sequence in row for token in sequence])
         states = self._network.embedding(flat, positions)

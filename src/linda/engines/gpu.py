@@ -14,10 +14,10 @@ PRECISIONS = {"32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16
 # The search keeps several copies of the logits of a path: raw, masked, sorted.
 _COPIES_OF_LOGITS = 4
 # Tokens of the shortest paths: the shorter the paths, the more paths, and logits, in a batch.
-_SHORTEST = 8
+_MIN_PATH_TOKENS = 8
 # Share of the free memory to use; the rest is for fragmentation and for other programs.
 _USED_SHARE = 0.5
-_MOST = 2**18
+_MAX_TOKENS = 2**18
 
 
 def find_precision(name: str, device: torch.device) -> torch.dtype:
@@ -39,5 +39,5 @@ def fitting_tokens(base: Mapping[str, Any], free: int, bytes_of_number: int) -> 
     """
     layers = base.get("decoder_layers") or base.get("num_decoder_layers") or base["num_layers"]
     past = layers * 4 * base["d_model"] * bytes_of_number
-    logits = _COPIES_OF_LOGITS * 4 * base["vocab_size"] // _SHORTEST
-    return max(1, min(_MOST, int(_USED_SHARE * free) // (past + logits)))
+    logits = _COPIES_OF_LOGITS * 4 * base["vocab_size"] // _MIN_PATH_TOKENS
+    return max(1, min(_MAX_TOKENS, int(_USED_SHARE * free) // (past + logits)))

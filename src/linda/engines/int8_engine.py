@@ -33,9 +33,9 @@ class Int8Engine:
         """Quantize the weights.
 
         Args:
-            base: the configuration of the encoder-decoder.
-            weights: named as in `LindaModel.state_dict()`.
-            product: how to multiply 8-bit integers; None selects the fastest that is exact on this machine.
+            base: The configuration of the encoder-decoder.
+            weights: Named as in `LindaModel.state_dict()`.
+            product: How to multiply 8-bit integers; None selects the fastest that is exact on this machine.
         """
         self._network = Network(base, weights, product or find_product())
         self._frame = Frame.from_config(base)

@@ -19,7 +19,7 @@ from linda.engines.bart_family import DecoderLayer, Network, kept
 from linda.engines.layout import Layout
 from linda.engines.quantized import quantize
 from linda.engines.short_list import Output
-from linda.model.batching import NARROWEST
+from linda.model.batching import MIN_WIDTH
 
 _GROWTH = 8  # slots by which a tree grows
 
@@ -27,21 +27,21 @@ _GROWTH = 8  # slots by which a tree grows
 class Int8Paths:
     """The paths of a batch (the protocol `Paths` of search.py), written one token per step."""
 
-    def __init__(self, network: Network, output: Output, states: Tensor, bias: Tensor, most_tokens: int) -> None:
+    def __init__(self, network: Network, output: Output, states: Tensor, bias: Tensor, max_tokens: int) -> None:
         """Start empty paths over the given source.
 
         Args:
-            network: the model.
-            output: the output layer of this batch.
-            states: encoder states of the source, (B, S, d).
-            bias: added to the attention scores of the source positions, (B, S).
-            most_tokens: maximum number of tokens of all paths of a row together.
+            network: The model.
+            output: The output layer of this batch.
+            states: Encoder states of the source, (B, S, d).
+            bias: Added to the attention scores of the source positions, (B, S).
+            max_tokens: Maximum number of tokens of all paths of a row together.
         """
         self._network, self._output = network, output
-        self._sources = network.sources(states, bias, filled=max(0, NARROWEST - bias.shape[1]))
-        capacity = max(NARROWEST, most_tokens) + _GROWTH
+        self._sources = network.sources(states, bias, filled=max(0, MIN_WIDTH - bias.shape[1]))
+        capacity = max(MIN_WIDTH, max_tokens) + _GROWTH
         self._trees = [_Tree(len(states), layer, capacity) for layer in network.layers]
-        self._seen = torch.zeros(len(states), 1, NARROWEST, dtype=torch.bool)  # (B, p, places)
+        self._seen = torch.zeros(len(states), 1, MIN_WIDTH, dtype=torch.bool)  # (B, p, places)
         self._written = 0
 
     def step(self, tokens: Tensor) -> Tensor:
@@ -91,7 +91,7 @@ class _Tree:
         shape = rows, layer.heads, capacity, layer.head_size
         self._keys, self._values = (torch.empty(shape) for _ in range(2))
         self._width = 0
-        self.widen(NARROWEST)
+        self.widen(MIN_WIDTH)
 
     def widen(self, places: int) -> None:
         old, self._width = self._width, self._width + places

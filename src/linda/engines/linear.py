@@ -142,8 +142,8 @@ class Linear:
         Args:
             weight: (out, in).
             bias: (out,).
-            product: the integer product to use.
-            floor: the floor of the inputs, if they are quantized with `quantize_above`.
+            product: The integer product to use.
+            floor: The floor of the inputs, if they are quantized with `quantize_above`.
 
         Example:
             Linear.of(torch.randn(3, 5), torch.zeros(3), find_product())(quantize(torch.randn(2, 5)))  # (2, 3)

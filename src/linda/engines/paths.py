@@ -163,11 +163,11 @@ class TorchPaths:
         """Start empty paths over the given source.
 
         Args:
-            twin: a model from `with_path_attention`.
-            states: encoder states of the source, (B, S, d).
-            bias: added to the attention scores of the source positions, (B, S).
-            slots: maximum number of paths per row.
-            capacity: maximum number of tokens per path.
+            twin: A model from `with_path_attention`.
+            states: Encoder states of the source, (B, S, d).
+            bias: Added to the attention scores of the source positions, (B, S).
+            slots: Maximum number of paths per row.
+            capacity: Maximum number of tokens per path.
         """
         self._twin = twin
         self._states = states

@@ -65,11 +65,11 @@ class Begin(Protocol):
         """Start decoding.
 
         Args:
-            states: encoder states, (B, S, d), with each requested row repeated `copies` times.
-            bias: added to the attention scores of the states, (B, S).
-            copies: how often each requested row is repeated.
-            beams: paths per row.
-            longest: maximum number of tokens of a path.
+            states: Encoder states, (B, S, d), with each requested row repeated `copies` times.
+            bias: Added to the attention scores of the states, (B, S).
+            copies: How often each requested row is repeated.
+            beams: Paths per row.
+            longest: Maximum number of tokens of a path.
 
         Returns:
             The paths, and the vocabulary that the columns of their logits stand for.
@@ -90,14 +90,14 @@ def write(
     """Implement `Engine.decode` for any engine; its arguments are described there.
 
     Args:
-        begin: creates the engine's paths.
+        begin: Creates the engine's paths.
         states: (B, S, d).
         mask: (B, S).
-        frame: special tokens of the decoder.
-        decoding: decoding settings.
-        seeds: one per row.
+        frame: Special tokens of the decoder.
+        decoding: Decoding settings.
+        seeds: One per row.
         prior: (B, S), or None.
-        lengths: one per row, or None.
+        lengths: One per row, or None.
 
     Returns:
         `decoding.n` hypotheses per row, best first.

@@ -54,9 +54,9 @@ class Output:
         """Return the log-probabilities (N, w) of the given columns at N positions.
 
         Args:
-            states: the states of N positions.
-            row: the row of the batch that each position belongs to, (N,).
-            columns: the columns of each position, (N, w).
+            states: The states of N positions.
+            row: The row of the batch that each position belongs to, (N,).
+            columns: The columns of each position, (N, w).
         """
         found = torch.full(columns.shape, -torch.inf)  # the value of tokens that are never generated
         log_sums = []

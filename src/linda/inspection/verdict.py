@@ -61,7 +61,7 @@ STANDARDS = {
     ),
 }
 
-_MOST_REPEATING = 0.01
+_MAX_REPEATING = 0.01
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,9 @@ def verdict(inspection: Inspection, standard: Standard) -> list[Requirement]:
         Requirement("both curves monotone in α", "yes", "yes" if path.is_monotone else "no", path.is_monotone),
         Requirement(
             f"outputs with a trigram three times or letters in a loop (at the worst α, {repeating.alpha:g})",
-            f"< {_MOST_REPEATING:g}",
+            f"< {_MAX_REPEATING:g}",
             f"{repeating.repeating:.4f}",
-            repeating.repeating < _MOST_REPEATING,
+            repeating.repeating < _MAX_REPEATING,
         ),
         *_conditions(inspection, standard),
         Requirement("largest step of the share of a between neighbouring α", "–", f"{path.largest_step:.3f}", None),

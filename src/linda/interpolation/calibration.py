@@ -25,9 +25,9 @@ Shares = Mapping[float, float]  # ratio mixed → measured share of a
 
 RAW: Knots = [(0.0, 0.0), (1.0, 1.0)]
 
-_WIDEST_GAP = 0.08  # ratios are added until the share changes by no more than this between neighbours
-_NARROWEST_INTERVAL = 1 / 512  # narrower intervals are not halved: the mixtures hardly differ
-_MOST_RATIOS = 24
+_MAX_GAP = 0.08  # ratios are added until the share changes by no more than this between neighbours
+_MIN_INTERVAL = 1 / 512  # narrower intervals are not halved: the mixtures hardly differ
+_MAX_RATIOS = 24
 _BESIDE_THE_END = 0.005  # shares this close to 0 or 1 count as copies
 
 
@@ -47,10 +47,10 @@ def calibrate(interpolator: Interpolator, folder: Path, pairs: Sequence[Pair], p
     """Fit the knots of the model in a folder and store them there.
 
     Args:
-        interpolator: the loaded model.
-        folder: its folder.
-        pairs: held-out pairs of sentences.
-        progress: show progress bars.
+        interpolator: The loaded model.
+        folder: Its folder.
+        pairs: Held-out pairs of sentences.
+        progress: Show progress bars.
 
     Returns:
         The knots (requested, mixed).
@@ -103,7 +103,7 @@ def measure_shares(measure: Callable[[Sequence[float]], list[float]]) -> dict[fl
     `measure` returns the shares at several ratios at once. The shares at 0 and 1 are 0 and 1 by definition.
     """
     shares = {0.0: 0.0, 1.0: 1.0}
-    while ratios := _wide_gaps(shares)[: _MOST_RATIOS - len(shares)]:
+    while ratios := _wide_gaps(shares)[: _MAX_RATIOS - len(shares)]:
         shares.update(zip(ratios, measure(ratios), strict=True))
     return shares
 
@@ -113,7 +113,7 @@ def _wide_gaps(shares: Shares) -> list[float]:
     steps = [
         (right_share - left_share, (left + right) / 2)
         for (left, left_share), (right, right_share) in pairwise(rising_fit(shares))
-        if right_share - left_share > _WIDEST_GAP and right - left > _NARROWEST_INTERVAL
+        if right_share - left_share > _MAX_GAP and right - left > _MIN_INTERVAL
     ]
     return [middle for _, middle in sorted(steps, reverse=True)]
 

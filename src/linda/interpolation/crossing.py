@@ -46,10 +46,10 @@ class CrossedTexts:
     """Texts split into chunks, with the tokens of every chunk.
 
     Args:
-        texts: two or more texts.
-        weights: the share of each; they sum to 1.
-        tokens: the model's tokenizer.
-        seed: of sampling.
+        texts: Two or more texts.
+        weights: The share of each; they sum to 1.
+        tokens: The model's tokenizer.
+        seed: Of sampling.
     """
 
     def __init__(self, texts: Sequence[str], weights: Sequence[float], tokens: Tokens, seed: int = 0) -> None:
@@ -90,9 +90,9 @@ class CrossedTexts:
         """Return the change in log p of the second and following tokens behind a seam, compared to their own text.
 
         Args:
-            seam: the seam.
-            behind: log p of the wanted tokens after each of the T tokens of the seam's `branch`, (T, wanted).
-            along: log p of the wanted tokens along each text.
+            seam: The seam.
+            behind: Log p of the wanted tokens after each of the T tokens of the seam's `branch`, (T, wanted).
+            along: Log p of the wanted tokens along each text.
         """
         _, _, other, other_place = seam
         following = self.columns(self._behind(other, other_place, 1 + len(behind))[1:])
@@ -105,8 +105,8 @@ class CrossedTexts:
         """Return the best crossovers; if none is near the ratio or the weights, and no end either, some farther away.
 
         Args:
-            along: log p of the wanted tokens along each text, (T + 1, wanted).
-            count: maximum number of crossovers.
+            along: Log p of the wanted tokens along each text, (T + 1, wanted).
+            count: Maximum number of crossovers.
         """
         scores = self.scores(along)
 
@@ -163,10 +163,10 @@ def cross(engine: Engine, mixture: Mixture, rows: Sequence[CrossedTexts], decodi
     """Return the best crossovers of each row of texts, or a sample of good ones.
 
     Args:
-        engine: scores the texts.
-        mixture: what the decoder attends to while it scores, for B rows.
-        rows: the B rows, with the same number of texts each.
-        decoding: how many to return (`n`), and whether to return the best or to sample (`sample`, with temperature,
+        engine: Scores the texts.
+        mixture: What the decoder attends to while it scores, for B rows.
+        rows: The B rows, with the same number of texts each.
+        decoding: How many to return (`n`), and whether to return the best or to sample (`sample`, with temperature,
             top-k and top-p).
 
     Returns:
@@ -199,10 +199,10 @@ def _read_on(
     Seams are scored independently, also if a crossover has several: the first has little effect behind the second.
 
     Args:
-        reading: the decoder's scores along the texts.
-        rows: the texts.
-        found: the crossovers of each row, scored along the texts.
-        behind: how many tokens to score behind each seam.
+        reading: The decoder's scores along the texts.
+        rows: The texts.
+        found: The crossovers of each row, scored along the texts.
+        behind: How many tokens to score behind each seam.
     """
     seams = [sorted({seam for crossover in crossovers for seam in crossover.seams}) for crossovers in found]
     branches = [[row.branch(seam, behind) for seam in of_row] for row, of_row in zip(rows, seams, strict=True)]

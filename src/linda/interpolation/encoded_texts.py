@@ -14,17 +14,17 @@ from linda.interpolation.jobs import Ids
 from linda.model.batching import batches, padded
 
 # 256 MB with states of size 512.
-MOST_TOKENS = 2**17
+MAX_TOKENS = 2**17
 
 
 class EncodedTexts:
     """Encodes texts to states (L, d), with a cache of the most recently used."""
 
-    def __init__(self, engine: Engine, pad: int, batch_tokens: int, most_tokens: int = MOST_TOKENS) -> None:
+    def __init__(self, engine: Engine, pad: int, batch_tokens: int, max_tokens: int = MAX_TOKENS) -> None:
         self._engine = engine
         self._pad = pad
         self._batch_tokens = batch_tokens
-        self._most_tokens = most_tokens
+        self._most_tokens = max_tokens
         self._states: OrderedDict[Ids, Tensor] = OrderedDict()  # least recently used first
 
     def __call__(self, texts: Iterable[Ids]) -> dict[Ids, Tensor]:

@@ -27,7 +27,7 @@ from linda.interpolation.job_writer import JobWriter
 from linda.interpolation.jobs import JobMaker
 from linda.interpolation.rows import Row, rows_to_mix
 from linda.model.attention_mixing import AttentionMixing
-from linda.model.batching import MOST_TOKENS, batches
+from linda.model.batching import MAX_TOKENS, batches
 from linda.model.checkpoint import load_attention_mixing, load_config, load_converter, model_folder
 from linda.model.length_converter import LengthConverter
 from linda.model.pretrained import find_device
@@ -41,11 +41,11 @@ class Interpolator:
     """Writes the text between two texts.
 
     Args:
-        config: settings of the model.
-        tokens: its tokenizer.
-        converter: its length converter.
-        engine: computes its encoder and decoder.
-        attention_mixing: weights of attention mixing, if the model has them.
+        config: Settings of the model.
+        tokens: Its tokenizer.
+        converter: Its length converter.
+        engine: Computes its encoder and decoder.
+        attention_mixing: Weights of attention mixing, if the model has them.
 
     Example:
         >>> linda = Interpolator.from_pretrained()
@@ -84,10 +84,10 @@ class Interpolator:
         """Load a model. Only what the engine needs is imported, such as `transformers` for the torch engine.
 
         Args:
-            path: a folder written by `linda train`, or a name on the Hugging Face hub; None loads the embedded model.
+            path: A folder written by `linda train`, or a name on the Hugging Face hub; None loads the embedded model.
             device: "auto", "cpu", "cuda" …; "auto" uses a GPU if there is one.
             engine: "auto", "int8" (CPU, 8-bit weights) or "torch".
-            precision: of the torch engine: "32", "bf16" or "fp16"; "auto" is half precision on a GPU, 32 bits on a CPU.
+            precision: Of the torch engine: "32", "bf16" or "fp16"; "auto" is half precision on a GPU, 32 bits on a CPU.
 
         Returns:
             The interpolator.
@@ -155,17 +155,17 @@ class Interpolator:
         are left out. Two texts give `mix(a, b, alpha)`. Three or more need a model that mixes by attention.
 
         Args:
-            a: the first text, or a list of texts; without b, a list of the texts to mix, or of lists of texts.
-            b: the second text, or a list of the same length.
-            alpha: share of a, from 0 (gives b) to 1 (gives a): one for all pairs or one per pair.
-            weights: without b, the share of each text: one list for all rows or one per row. Default: equal shares.
-            n: number of candidates per pair.
-            raw: the paper's method: mix states by `alpha` itself, uncalibrated, and allow copies.
-            copies: return the likeliest beam even if it copies a or b.
-            seed: of sampling.
-            batch_tokens: maximum tokens per batch; affects memory, not the texts. The engine has a good default.
-            progress: show a progress bar.
-            **decoding: fields of `linda.engines.decoding.Decoding`: beams, sample, temperature, top_p, top_k …
+            a: The first text, or a list of texts; without b, a list of the texts to mix, or of lists of texts.
+            b: The second text, or a list of the same length.
+            alpha: Share of a, from 0 (gives b) to 1 (gives a): one for all pairs or one per pair.
+            weights: Without b, the share of each text: one list for all rows or one per row. Default: equal shares.
+            n: Number of candidates per pair.
+            raw: The paper's method: mix states by `alpha` itself, uncalibrated, and allow copies.
+            copies: Return the likeliest beam even if it copies a or b.
+            seed: Of sampling.
+            batch_tokens: Maximum tokens per batch; affects memory, not the texts. The engine has a good default.
+            progress: Show a progress bar.
+            **decoding: Fields of `linda.engines.decoding.Decoding`: beams, sample, temperature, top_p, top_k …
 
         Returns:
             A text for strings, a list of texts for lists of strings. With n > 1, each text is a list of n candidates.
@@ -197,13 +197,13 @@ class Interpolator:
 
         Args:
             rows: (a, b, alpha, seed) or (texts, weights, seed) tuples, consumed as needed.
-            n: as in `mix`.
-            raw: as in `mix`.
-            copies: as in `mix`.
-            batch_tokens: as in `mix`.
-            on_progress: called with the number of newly finished rows.
-            encoded: from `encoded_texts`, to share the states of texts with other calls.
-            **decoding: as in `mix`.
+            n: As in `mix`.
+            raw: As in `mix`.
+            copies: As in `mix`.
+            batch_tokens: As in `mix`.
+            on_progress: Called with the number of newly finished rows.
+            encoded: From `encoded_texts`, to share the states of texts with other calls.
+            **decoding: As in `mix`.
 
         Yields:
             A list of n texts per row.
@@ -218,7 +218,7 @@ class Interpolator:
         for token in settings.withheld:
             checked_integer(token, "withheld", 0, vocabulary - 1)
         if batch_tokens is not None:
-            checked_integer(batch_tokens, "batch_tokens", 1, MOST_TOKENS)
+            checked_integer(batch_tokens, "batch_tokens", 1, MAX_TOKENS)
         copies = raw if copies is None else copies
         by_attention = self.attention_mixing is not None and not raw
         jobs_of = JobMaker(self.config, self.tokens, by_attention=by_attention, raw=raw, copies=copies)

@@ -17,7 +17,7 @@ from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, wit
 from linda.interpolation.crossing import CrossedTexts, cross, sequences_of
 from linda.interpolation.encoded_texts import EncodedTexts
 from linda.interpolation.jobs import Ids, Job, chunks
-from linda.interpolation.memory import give_back
+from linda.interpolation.memory import return_freed_memory
 from linda.model.batching import batches, padded
 from linda.model.length_converter import Mixture, mixed_lengths
 
@@ -32,11 +32,11 @@ class JobWriter:
     """Writes jobs with one model.
 
     Args:
-        model: its engine, tokenizer and ways of mixing.
-        decoding: decoding settings.
-        encoded: states of texts, shared with other calls; None: those of this writer alone.
-        batch_tokens: maximum tokens per batch; None: that of the engine.
-        on_progress: called with the number of newly finished rows.
+        model: Its engine, tokenizer and ways of mixing.
+        decoding: Decoding settings.
+        encoded: States of texts, shared with other calls; None: those of this writer alone.
+        batch_tokens: Maximum tokens per batch; None: that of the engine.
+        on_progress: Called with the number of newly finished rows.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class JobWriter:
                 if job.ends_row:
                     yield texts
                     texts = [""] * self._decoding.n
-            give_back()
+            return_freed_memory()
 
     @torch.inference_mode()
     def _write(self, jobs: list[Job]) -> list[list[str]]:

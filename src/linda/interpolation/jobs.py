@@ -17,7 +17,7 @@ from linda.model.tokens import Tokens
 Ids = tuple[int, ...]
 
 # Σ w·L may be slightly above a whole number, as 0.1·3 is: rounding that up would add a sentence.
-_FLOAT_DUST = 1e-4
+_ROUNDING_ERROR = 1e-4
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class JobMaker:
     """Splits rows into jobs for one model.
 
     Args:
-        config: settings of the model.
-        tokens: its tokenizer.
-        by_attention: whether attention is mixed instead of states.
-        raw: whether the ratio is not calibrated.
-        copies: whether to return the likeliest beam even if it is a copy.
+        config: Settings of the model.
+        tokens: Its tokenizer.
+        by_attention: Whether attention is mixed instead of states.
+        raw: Whether the ratio is not calibrated.
+        copies: Whether to return the likeliest beam even if it is a copy.
     """
 
     def __init__(self, config: LindaConfig, tokens: Tokens, *, by_attention: bool, raw: bool, copies: bool) -> None:
@@ -123,7 +123,7 @@ class JobMaker:
             split_to_window(text, lambda part: len(self._tokens.ids(part)), self._config.window) for text in texts
         ]
         mean = sum(weight * len(each) for weight, each in zip(weights, sentences, strict=True))
-        count = max(1, math.ceil(mean - _FLOAT_DUST))  # Eq. 3, in sentences
+        count = max(1, math.ceil(mean - _ROUNDING_ERROR))  # Eq. 3, in sentences
         parts = align_sentences(sentences, count, weights)
         for j, (part, part_seed) in enumerate(zip(parts, row_seeds(seed), strict=False)):
             yield part, part_seed, j == count - 1

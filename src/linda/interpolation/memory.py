@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import cache
 
 
-def give_back() -> None:
+def return_freed_memory() -> None:
     """Return freed memory to the system if the C library is glibc; do nothing elsewhere.
 
     Decoding allocates and frees tensors of varying sizes. glibc keeps freed blocks for the next allocation, which is

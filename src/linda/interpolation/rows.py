@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linda.errors import MOST_SEED, LindaError, checked_integer, checked_ratio, checked_text, checked_weights, shortened
+from linda.errors import MAX_SEED, LindaError, checked_integer, checked_ratio, checked_text, checked_weights, shortened
 from linda.measures import same_text
 
 PairRow = tuple[str, str, float, int]  # a, b, alpha, seed
@@ -119,6 +119,6 @@ def with_seed(row: Row, seed: int) -> Row:
 
 def row_seeds(seed: int) -> Iterator[int]:
     """Yield seeds without end: one for every row of a call, or for every part of a long row."""
-    checked_integer(seed, "seed", 0, MOST_SEED)
+    checked_integer(seed, "seed", 0, MAX_SEED)
     for row in itertools.count():
         yield int(np.random.SeedSequence([seed, row]).generate_state(1)[0])

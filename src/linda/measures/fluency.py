@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _BATCH_TOKENS = 2048  # limited by the memory of the softmax over the vocabulary
-_LONGEST = 512
+_MAX_TOKENS = 512
 
 
 @dataclass(frozen=True)
@@ -80,25 +80,25 @@ class LanguageModel:
 
     def losses(self, texts: Sequence[str], progress: bool = False) -> list[TextLoss]:
         """Return one loss per text. Each text follows a start-of-text marker, so that its first word counts too."""
-        ids = [self.tokenizer(text, add_special_tokens=False)["input_ids"][:_LONGEST] for text in texts]
+        ids = [self.tokenizer(text, add_special_tokens=False)["input_ids"][:_MAX_TOKENS] for text in texts]
         nats = [0.0] * len(texts)
         with tqdm(total=len(texts), desc="perplexity", unit="text", disable=not progress) as bar:
-            for rows in batches([len(row) for row in ids], _BATCH_TOKENS, narrowest=1):
+            for rows in batches([len(row) for row in ids], _BATCH_TOKENS, min_width=1):
                 for row, loss in zip(rows, self._batch_nats([ids[row] for row in rows]), strict=True):
                     nats[row] = loss
                 bar.update(len(rows))
         return [TextLoss(*row) for row in zip(nats, map(len, ids), map(self._words_read, texts, ids), strict=True)]
 
     def _words_read(self, text: str, ids: list[int]) -> int:
-        """Words between spaces in the first _LONGEST tokens, which are all that is read."""
-        return len((text if len(ids) < _LONGEST else str(self.tokenizer.decode(ids))).split())
+        """Words between spaces in the first _MAX_TOKENS tokens, which are all that is read."""
+        return len((text if len(ids) < _MAX_TOKENS else str(self.tokenizer.decode(ids))).split())
 
     @torch.inference_mode()
     def _batch_nats(self, rows: list[list[int]]) -> list[float]:
         if not any(rows):
             return [0.0] * len(rows)
         device = self.model.device
-        targets, _ = padded([torch.tensor(row, dtype=torch.long, device=device) for row in rows], IGNORED, narrowest=1)
+        targets, _ = padded([torch.tensor(row, dtype=torch.long, device=device) for row in rows], IGNORED, min_width=1)
         starts = torch.full_like(targets[:, :1], self.start_id)
         inputs = torch.cat([starts, targets[:, :-1].clamp(min=0)], dim=1)  # (B, T): padding is last, unseen
         logits = self.model(input_ids=inputs, use_cache=False).logits  # (B, T, vocabulary)

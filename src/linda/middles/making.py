@@ -29,7 +29,7 @@ from linda.training.corpus import name_and_share, restyle
 SHARD_PAIRS = 512
 _RANKED_AT_ONCE = 16  # pairs per batch of the language model
 _WINDOW = 4096  # consecutive sentences of a corpus from which pairs of one kind are made
-_SHORTEST = 3  # minimum number of words of a text
+_MIN_WORDS = 3  # minimum number of words of a text
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class MiddlesPlan:
     """The settings that determine which middles are made.
 
     Args:
-        sources: corpora with their shares.
-        seed: random seed.
-        ratios: number of middles per pair, at different ratios.
-        restyled: share of pairs whose texts are restyled (lower case, no full stop, spaces around punctuation …).
-        joined: share of texts made of two sentences.
-        candidates: number of crossovers that the language model chooses from.
+        sources: Corpora with their shares.
+        seed: Random seed.
+        ratios: Number of middles per pair, at different ratios.
+        restyled: Share of pairs whose texts are restyled (lower case, no full stop, spaces around punctuation …).
+        joined: Share of texts made of two sentences.
+        candidates: Number of crossovers that the language model chooses from.
     """
 
     sources: tuple[Source, ...]
@@ -133,7 +133,7 @@ def _pairs_of_a_kind(path: str) -> Iterator[tuple[str, str]]:
                 by_kind: dict[str, list[str]] = {}
                 for line in window:
                     kind, _, sentence = line.rstrip("\n").rpartition("\t")
-                    if len(sentence.split()) >= _SHORTEST:
+                    if len(sentence.split()) >= _MIN_WORDS:
                         by_kind.setdefault(kind, []).append(sentence.strip())
                 pairs = [
                     (place / len(sentences), pair)
@@ -145,7 +145,7 @@ def _pairs_of_a_kind(path: str) -> Iterator[tuple[str, str]]:
                     empty = False
                     yield pair
         if empty:
-            raise LindaError(f"{path} contains no two sentences of {_SHORTEST} words or more; give another corpus")
+            raise LindaError(f"{path} contains no two sentences of {_MIN_WORDS} words or more; give another corpus")
 
 
 def make_middles(
@@ -154,10 +154,10 @@ def make_middles(
     """Find the middles of some pairs. A pair that is too short for a ratio has none there.
 
     Args:
-        pairs: texts with ratios.
-        trigrams: finds the candidates.
-        ranker: chooses among them; without one, the candidate that the trigram model scores best is used.
-        candidates: how many crossovers the ranker chooses from.
+        pairs: Texts with ratios.
+        trigrams: Finds the candidates.
+        ranker: Chooses among them; without one, the candidate that the trigram model scores best is used.
+        candidates: How many crossovers the ranker chooses from.
     """
     cut, found = [], []
     for pair in pairs:
@@ -196,12 +196,12 @@ def write_shards(
     """Write the missing shards.
 
     Args:
-        folder: receives `middles-00000.jsonl.gz` …
-        plan: which pairs; a folder with middles of another plan is rejected.
-        trigrams: see `make_middles`.
-        ranker: see `make_middles`.
-        shards: shard numbers, ascending.
-        progress: show a progress bar.
+        folder: Receives `middles-00000.jsonl.gz` …
+        plan: Which pairs; a folder with middles of another plan is rejected.
+        trigrams: See `make_middles`.
+        ranker: See `make_middles`.
+        shards: Shard numbers, ascending.
+        progress: Show a progress bar.
     """
     _check_plan(folder, plan, ranker is not None)
     wanted = [number for number in shards if not shard_path(folder, number).exists()]

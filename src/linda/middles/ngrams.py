@@ -94,10 +94,10 @@ class TrigramModel:
         """Count the words, bigrams and trigrams of sentences.
 
         Args:
-            sentences: plain texts, one sentence each.
-            min_word_count: rarer words are counted as a single unknown word.
-            min_trigram_count: rarer trigrams are dropped, to save memory.
-            progress: show a progress bar.
+            sentences: Plain texts, one sentence each.
+            min_word_count: Rarer words are counted as a single unknown word.
+            min_trigram_count: Rarer trigrams are dropped, to save memory.
+            progress: Show a progress bar.
         """
         first_seen: dict[str, int] = {}
         chunks: list[NDArray[np.int32]] = []

@@ -25,7 +25,7 @@ from linda.measures.fluency import LanguageModel
 
 _SEAM_TOKENS = 4  # tokens that are scored after a seam
 _SHARE_WEIGHT = 0.5  # penalty in nats per token for a distance of 1 from the ratio
-_LONGEST = 192  # maximum tokens of a text; pairs with a longer one are not ranked
+_MAX_TOKENS = 192  # maximum tokens of a text; pairs with a longer one are not ranked
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class SeamRanker:
     """Orders crossovers by their mean log-likelihood per token under a causal language model.
 
     Args:
-        language_model: any causal `transformers` model with a byte-level BPE tokenizer.
+        language_model: Any causal `transformers` model with a byte-level BPE tokenizer.
     """
 
     def __init__(self, language_model: LanguageModel) -> None:
@@ -65,14 +65,14 @@ class SeamRanker:
         """Sort the crossovers of each pair at each ratio, best first.
 
         Args:
-            pairs: texts a and b.
-            candidates: for each pair, a sequence of (ratio, crossovers at that ratio).
+            pairs: Texts a and b.
+            candidates: For each pair, a sequence of (ratio, crossovers at that ratio).
 
         Returns:
             For each pair and ratio, the crossovers with the language model's score; none if a text is too long.
         """
         texts = [self._tokenized(text) for pair in pairs for text in pair]
-        is_short = [all(len(ids) <= _LONGEST for ids, _ in texts[2 * p : 2 * p + 2]) for p in range(len(pairs))]
+        is_short = [all(len(ids) <= _MAX_TOKENS for ids, _ in texts[2 * p : 2 * p + 2]) for p in range(len(pairs))]
         seams = sorted(
             {
                 (pair, *seam)
@@ -119,7 +119,7 @@ class SeamRanker:
         """Score the texts; return also the keys and values of each layer, (texts, heads, 1 + T, d)."""
         from transformers import DynamicCache
 
-        width = 1 + max(min(len(ids), _LONGEST) for ids, _ in texts)
+        width = 1 + max(min(len(ids), _MAX_TOKENS) for ids, _ in texts)
         rows = [[self._start, *ids][:width] for ids, _ in texts]
         inputs = torch.tensor([row + [self._start] * (width - len(row)) for row in rows])
         cache = DynamicCache()

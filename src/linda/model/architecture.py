@@ -12,9 +12,9 @@ from typing import Any
 
 from linda.errors import LindaError, checked_integer, shortened
 
-MOST_LAYERS = 1000
-_MOST_OF_A_SIZE = 10_000_000
-_MOST_WEIGHTS = 2**40
+MAX_LAYERS = 1000
+_MAX_SIZE = 10_000_000
+_MAX_WEIGHTS = 2**40
 
 _LAYERS = (
     "encoder_layers",
@@ -78,8 +78,8 @@ def check_architecture(settings: Mapping[str, Any], place: str) -> None:
     """Check that all sizes are numbers within bounds, and that heads and special tokens fit the sizes.
 
     Args:
-        settings: a configuration, as `transformers` writes it.
-        place: its name in messages.
+        settings: A configuration, as `transformers` writes it.
+        place: Its name in messages.
     """
     try:
         _check(settings)
@@ -97,14 +97,14 @@ def _check(settings: Mapping[str, Any]) -> None:
         raise LindaError(f"model_type is {shortened(family)}; it must name the family of the model")
     for name in _LAYERS:
         if settings.get(name) is not None:
-            checked_integer(settings[name], name, 1, MOST_LAYERS)
+            checked_integer(settings[name], name, 1, MAX_LAYERS)
     for name in _SIZES:
         if settings.get(name) is not None:
-            checked_integer(settings[name], name, 0 if name == "type_vocab_size" else 1, _MOST_OF_A_SIZE)
+            checked_integer(settings[name], name, 0 if name == "type_vocab_size" else 1, _MAX_SIZE)
     _check_heads(settings)
     _check_tokens(settings)
-    if least_weights(settings) > _MOST_WEIGHTS:
-        raise LindaError(f"it describes a model of {least_weights(settings):,} weights, more than is possible")
+    if min_weights(settings) > _MAX_WEIGHTS:
+        raise LindaError(f"it describes a model of {min_weights(settings):,} weights, more than is possible")
     for part in ("encoder", "decoder", "text_config"):
         if isinstance(settings.get(part), dict):
             _check(settings[part])
@@ -136,7 +136,7 @@ def check_special_tokens(settings: Mapping[str, Any], tokens: int) -> None:
             checked_integer(number, name, 0, tokens - 1)
 
 
-def least_weights(settings: Mapping[str, Any]) -> int:
+def min_weights(settings: Mapping[str, Any]) -> int:
     """Return a lower bound of the number of weights: the vocabulary, and four square matrices per layer."""
     width = _first(settings, _WIDTHS) or 0
     layers = sum(settings.get(name) or 0 for name in _LAYERS if name not in _also_named(settings))
@@ -156,7 +156,7 @@ def check_fits_files(settings: Mapping[str, Any], folder: Path) -> None:
     """Raise an error if the files of a folder are too small for the weights in its configuration."""
     files = [file for file in folder.iterdir() if file.suffix in (".safetensors", ".bin", ".gguf", ".h5", ".msgpack")]
     held = sum(file.stat().st_size for file in files if file.is_file())
-    described = least_weights(settings)
+    described = min_weights(settings)
     if files and described > 8 * held:  # even 4-bit weights take half a byte
         raise LindaError(
             f"{folder}: config.json describes {described:,} weights or more, but its files have {held:,} bytes; "
@@ -168,9 +168,9 @@ def check_shapes(base: Mapping[str, Any], shapes: Mapping[str, Sequence[int]], p
     """Raise an error unless stored weights match the configuration, for the family with known names.
 
     Args:
-        base: the configuration of the encoder-decoder.
-        shapes: by the names of `LindaModel.state_dict`.
-        place: the name of the weights file in messages.
+        base: The configuration of the encoder-decoder.
+        shapes: By the names of `LindaModel.state_dict`.
+        place: The name of the weights file in messages.
     """
     if base.get("model_type") not in BART_FAMILY:
         return  # `transformers` checks them when it loads them

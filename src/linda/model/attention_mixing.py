@@ -49,7 +49,7 @@ class AttentionMixing(nn.Module):
             mask_a: 1 for real states, (B, Lᵃ).
             states_b: (B, Lᵇ, d).
             mask_b: (B, Lᵇ).
-            alpha: the share of a, (B,).
+            alpha: The share of a, (B,).
 
         Returns:
             1 + Lᵃ + Lᵇ states per pair, then padding, so that a mixture does not depend on the other pairs.

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 # α·Lᵃ + (1−α)·Lᵇ may be slightly above a whole number, as 0.1·3 is: rounding that up would add a token.
-_FLOAT_DUST = 1e-4
+_ROUNDING_ERROR = 1e-4
 
 
 class Mixture(NamedTuple):
@@ -30,7 +30,7 @@ def mixed_lengths(lengths_a: Tensor, lengths_b: Tensor, alpha: Tensor) -> Tensor
     """Eq. 3: L̃ = ⌈α·Lᵃ + (1−α)·Lᵇ⌉, at least 1. All (B,)."""
     alpha = alpha.double()
     length = alpha * lengths_a + (1 - alpha) * lengths_b
-    return torch.ceil(length - _FLOAT_DUST).clamp(min=1).long()
+    return torch.ceil(length - _ROUNDING_ERROR).clamp(min=1).long()
 
 
 class LengthConverter(nn.Module):

@@ -138,11 +138,11 @@ class LindaModel(nn.Module):
         """Return log p(y | xᵃ, xᵇ, α), the sum over tokens, (B,).
 
         Args:
-            mixed: states that the decoder attends to, (B, S, d).
+            mixed: States that the decoder attends to, (B, S, d).
             mask: 1 for real states, (B, S).
             targets: (B, T), padded with IGNORED.
-            sample: a sample of the vocabulary, for an estimate.
-            prior: added to the attention scores of the states, (B, S).
+            sample: A sample of the vocabulary, for an estimate.
+            prior: Added to the attention scores of the states, (B, S).
         """
         if prior is not None:
             # A four-dimensional mask is added to the scores unchanged.
@@ -185,16 +185,16 @@ class LindaModel(nn.Module):
         """Return the loss of targets between two texts, mixed by attention, and of the choice among candidates.
 
         Args:
-            ids_a: first texts of P pairs, (P, L).
+            ids_a: First texts of P pairs, (P, L).
             mask_a: (P, L).
-            ids_b: second texts, (P, L).
+            ids_b: Second texts, (P, L).
             mask_b: (P, L).
-            pair: the pair of each target, (R,).
+            pair: The pair of each target, (R,).
             targets: (R, T), padded with IGNORED.
-            alpha: the share of a in each target, (R,).
-            row: targets with the same number are candidates for the same pair and ratio, (R,).
-            weight: of each target among the candidates of its row, (R,).
-            generator: of the sampled softmax.
+            alpha: The share of a in each target, (R,).
+            row: Targets with the same number are candidates for the same pair and ratio, (R,).
+            weight: Of each target among the candidates of its row, (R,).
+            generator: Of the sampled softmax.
 
         Example:
             >>> a, b = model.tokenize(["The film was great."]), model.tokenize(["The food was cold."])
@@ -260,14 +260,14 @@ class LindaModel(nn.Module):
         Mirrored (`config.mirrored`), each text is once the first text and then the only target: see `linda.model.loss`.
 
         Args:
-            ids_a: first texts, with masked words, (B, L).
+            ids_a: First texts, with masked words, (B, L).
             mask_a: (B, L).
-            ids_b: second texts, with masked words, (B, L).
+            ids_b: Second texts, with masked words, (B, L).
             mask_b: (B, L).
-            targets_a: first texts, unmasked, (B, T), padded with IGNORED.
-            targets_b: second texts, likewise.
-            alpha: share of a, (B,).
-            generator: of the noise and the sampled softmax.
+            targets_a: First texts, unmasked, (B, T), padded with IGNORED.
+            targets_b: Second texts, likewise.
+            alpha: Share of a, (B,).
+            generator: Of the noise and the sampled softmax.
 
         Example:
             >>> a, b = model.tokenize(["The film was great."]), model.tokenize(["The food was cold."])

@@ -116,8 +116,8 @@ def linda_loss(
         targets_a: (B, T), padded with IGNORED.
         targets_b: (B, T), padded with IGNORED.
         alpha: (B,) drawn by `draw_alpha` with the same `mirrored`.
-        norms: norms of the encoder states.
-        mirrored: whether Eq. 5 has the mirrored form.
+        norms: Norms of the encoder states.
+        mirrored: Whether Eq. 5 has the mirrored form.
         norm_penalty: λ.
 
     Example:

@@ -60,7 +60,7 @@ def load_pretrained(
     source: str | Path,
     failure: str,
     *,
-    way_out: str = "",
+    advice: str = "",
     extra: str = "base",
     quiet: bool = True,
     dtype: torch.dtype | None = None,
@@ -69,14 +69,14 @@ def load_pretrained(
     """Load a `transformers` model with its tokenizer.
 
     Args:
-        model_class: name of an Auto class of `transformers`.
-        source: a folder, or a name on the hub.
-        failure: beginning of the error message: what cannot be loaded, and as what.
-        way_out: end of the error message.
-        extra: extra of this package with packages that the model may need.
-        quiet: show no progress bar and no warnings; they are never shown if the output is not a terminal.
-        dtype: of the weights; None for that of the file.
-        gguf_file: name of the .gguf file in the folder, if it is one.
+        model_class: Name of an Auto class of `transformers`.
+        source: A folder, or a name on the hub.
+        failure: Beginning of the error message: what cannot be loaded, and as what.
+        advice: End of the error message.
+        extra: Extra of this package with packages that the model may need.
+        quiet: Show no progress bar and no warnings; they are never shown if the output is not a terminal.
+        dtype: Of the weights; None for that of the file.
+        gguf_file: Name of the .gguf file in the folder, if it is one.
 
     Returns:
         The model and its tokenizer.
@@ -102,7 +102,7 @@ def load_pretrained(
     except ImportError as error:  # Marian tokenizers need sentencepiece, .gguf files need gguf
         raise LindaError(f"{failure}: packages are missing, pip install 'linda[{extra}]' ({reason(error)})") from error
     except Exception as error:  # `transformers` and `tokenizers` raise various exceptions for damaged files
-        raise LindaError(f"{failure} ({reason(error)}){way_out}") from error
+        raise LindaError(f"{failure} ({reason(error)}){advice}") from error
     return model, tokenizer
 
 

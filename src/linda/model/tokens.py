@@ -87,8 +87,8 @@ class Tokens:
         """Return the token ids of a text by chunk, without special tokens.
 
         Args:
-            text: any text.
-            ends: the end of each chunk, in characters; white space belongs to the following chunk.
+            text: Any text.
+            ends: The end of each chunk, in characters; white space belongs to the following chunk.
 
         Returns:
             One list per chunk; concatenated, they are the ids of the text.

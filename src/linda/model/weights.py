@@ -24,7 +24,7 @@ _METADATA = "linda"  # key in the metadata of the file
 _SCALE = ":scales"  # suffix for the scales of a quantized matrix; names of weights contain no colon
 _LARGEST = 127
 _FEW_ROWS = 8  # not worth quantizing: a bias per token, the weights of `attention_mixing`
-_LARGEST_TABLE = 2**26  # size of the table of positions: 65,536 × 1,024
+_MAX_TABLE = 2**26  # size of the table of positions: 65,536 × 1,024
 
 
 def save_weights(state: dict[str, Tensor], path: Path, bits: int) -> None:
@@ -71,7 +71,7 @@ def stored_shapes(path: Path) -> dict[str, list[int]]:
         names = [name for name in file.keys() if not name.endswith(_SCALE)]  # noqa: SIM118 (no dict, no iteration)
         shapes: dict[str, list[int]] = {name: list(file.get_slice(name).get_shape()) for name in names}
         shapes |= {
-            name: [checked_integer(size, name, 1, _LARGEST_TABLE) for size in shape]
+            name: [checked_integer(size, name, 1, _MAX_TABLE) for size in shape]
             for name, shape in content["sinusoids"].items()
         }
         return shapes | {name: shapes[first] for name, first in content["shared"].items()}
@@ -153,7 +153,7 @@ def _is_sinusoidal(tensor: Tensor) -> bool:
 
 def _sinusoids(positions: int, width: int) -> Tensor:
     """Return the table (positions, width): sines in the left half of each row, cosines in the right."""
-    if not 0 < positions * width <= _LARGEST_TABLE:  # a small file must not allocate all memory
+    if not 0 < positions * width <= _MAX_TABLE:  # a small file must not allocate all memory
         raise ValueError(f"a table of {positions} by {width}")
     rates = 10_000.0 ** (torch.arange(0, width, 2, dtype=torch.float64) / width)
     angles = torch.arange(positions, dtype=torch.float64)[:, None] / rates

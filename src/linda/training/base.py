@@ -15,7 +15,7 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
-from linda.errors import MOST_SEED, LindaError, checked_integer, reason, shortened
+from linda.errors import MAX_SEED, LindaError, checked_integer, reason, shortened
 from linda.files.folders import atomic_folder, check_replaceable
 from linda.files.jsonfile import read_json_object
 from linda.files.paths import checked_path
@@ -54,13 +54,13 @@ def cut_base(
     """Write a `transformers` folder of the small model, with the `pieces` tokens that the corpus uses most.
 
     Args:
-        marian: folder of the Marian model.
-        corpus: files of sentences.
-        output: the folder to write.
-        pieces: size of the vocabulary, special tokens and bytes included.
-        decoder_layers: the decoder layers to keep.
-        lines: number of sentences of each corpus file that are counted.
-        seed: of the embeddings that the Marian model does not have.
+        marian: Folder of the Marian model.
+        corpus: Files of sentences.
+        output: The folder to write.
+        pieces: Size of the vocabulary, special tokens and bytes included.
+        decoder_layers: The decoder layers to keep.
+        lines: Number of sentences of each corpus file that are counted.
+        seed: Of the embeddings that the Marian model does not have.
 
     Example:
         >>> cut_base(Path("opus-mt-fr-en"), [Path("sentences.txt.xz")], Path("base"), pieces=16_000)
@@ -72,7 +72,7 @@ def cut_base(
         raise LindaError(f"{output} already exists: remove it, or give another --output")
     check_replaceable(output, _KIND, lambda folder: False)
     checked_integer(lines, "lines", 1, 10**9)
-    checked_integer(seed, "seed", 0, MOST_SEED)
+    checked_integer(seed, "seed", 0, MAX_SEED)
     settings = read_json_object(marian / "config.json")
     check_architecture(settings, str(marian / "config.json"))
     _check_layers(decoder_layers, settings, marian)

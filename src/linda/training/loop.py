@@ -50,11 +50,11 @@ def train(
     Ctrl-C saves a checkpoint and raises `Interrupted`.
 
     Args:
-        settings: the settings of the run.
-        output: the folder of the model; the run is stored in `OUTPUT.training`.
-        resume: continue from the last checkpoint.
-        tensorboard: also log for TensorBoard.
-        calibration: fit the map from the requested to the mixed ratio, on the held-out sentences.
+        settings: The settings of the run.
+        output: The folder of the model; the run is stored in `OUTPUT.training`.
+        resume: Continue from the last checkpoint.
+        tensorboard: Also log for TensorBoard.
+        calibration: Fit the map from the requested to the mixed ratio, on the held-out sentences.
 
     Returns:
         The trained model, as in the folder.

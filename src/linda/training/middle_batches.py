@@ -105,17 +105,17 @@ class MiddleSampler:
     """Minibatches of middles without end.
 
     Args:
-        files: as `shard_files` gives them.
-        tokenize: masked texts and plain texts to token ids.
-        mask_token: what a masked word becomes.
-        mask_probability: of each word.
-        pad_id: of the inputs.
-        pairs: in a minibatch.
-        ends: share of pairs that also get a copy of one text, at its end of the path.
-        candidates: per row: the best one, and others at random.
-        seed: of all random choices.
-        rank: of this process.
-        ranks: processes.
+        files: As `shard_files` gives them.
+        tokenize: Masked texts and plain texts to token ids.
+        mask_token: What a masked word becomes.
+        mask_probability: Of each word.
+        pad_id: Of the inputs.
+        pairs: In a minibatch.
+        ends: Share of pairs that also get a copy of one text, at its end of the path.
+        candidates: Per row: the best one, and others at random.
+        seed: Of all random choices.
+        rank: Of this process.
+        ranks: Processes.
     """
 
     files: Sequence[Path]
@@ -187,9 +187,9 @@ def middle_batch(
 
     Args:
         pairs: P of them.
-        tokenize: masked texts and plain texts to token ids.
-        pad_id: of the inputs.
-        masked: what the encoder reads of a text.
+        tokenize: Masked texts and plain texts to token ids.
+        pad_id: Of the inputs.
+        masked: What the encoder reads of a text.
     """
     sides = [pair.a for pair in pairs], [pair.b for pair in pairs]
     inputs = [tokenize([masked(text) for text in side], side)[0] for side in sides]

@@ -189,4 +189,4 @@ def collate(group_a: list[MaskedSentence], group_b: list[MaskedSentence], alpha:
 
 
 def padded_ids(rows: list[list[int]], filler: int) -> tuple[Tensor, Tensor]:
-    return padded([torch.tensor(row) for row in rows], filler, narrowest=1)
+    return padded([torch.tensor(row) for row in rows], filler, min_width=1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from linda.config import LindaConfig
 from linda.engines import NAMES
-from linda.errors import MOST_SEED, LindaError, checked_integer, checked_kind, checked_number, shortened
+from linda.errors import MAX_SEED, LindaError, checked_integer, checked_kind, checked_number, shortened
 
 # The settings of a model that training chooses; the others come with its base.
 _OF_CONFIG = tuple(f.name for f in fields(LindaConfig) if f.name not in ("base", "mask_token", "calibration"))
@@ -22,7 +22,7 @@ _INTEGERS = {
     "candidates": (1, 1000),
     "warmup": (0, 10**9),
     "window": (2, 10**9),
-    "seed": (0, MOST_SEED),
+    "seed": (0, MAX_SEED),
     "validate_every": (1, 10**9),
     "checkpoint_every": (1, 10**9),
 }
