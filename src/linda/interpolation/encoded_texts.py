@@ -1,4 +1,4 @@
-"""The encoder's states of texts, cached for other pairs and ratios."""
+"""Encoder states of texts, cached for other pairs and ratios."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from linda.errors import LindaError
 from linda.interpolation.jobs import Ids
 from linda.model.batching import batches, padded
 
-# 256 MB with states of size 512.
-MAX_TOKENS = 2**17
+MAX_TOKENS = 2**17  # 256 MB with states of size 512
 
 
 class EncodedTexts:
-    """Encodes texts to states (L, d), with a cache of the most recently used."""
+    """Encodes texts to states (L, d), with a least recently used cache."""
 
     def __init__(self, engine: Engine, pad: int, batch_tokens: int, max_tokens: int = MAX_TOKENS) -> None:
         self._engine = engine
@@ -34,7 +33,7 @@ class EncodedTexts:
             ids, mask = padded([torch.tensor(new[i], device=self._engine.device) for i in batch], self._pad)
             states = self._engine.encode(ids, mask)
             if not states.isfinite().all():
-                raise LindaError("the encoder states are not finite: the weights are damaged; download the model again")
+                raise LindaError("the encoder returned NaN or infinity: the model is damaged; download it again")
             for i, row in zip(batch, states, strict=True):
                 self._states[new[i]] = row[: len(new[i])].clone()  # a view would keep the padding alive
         for text in wanted:
