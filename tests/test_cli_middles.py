@@ -125,7 +125,7 @@ def damaged(table: Path, what: str) -> None:
 def test_a_damaged_table_is_refused(corpus: Path, table: Path, tmp_path: Path, what: str) -> None:
     damaged(table, what)
     result = run("make", corpus, "--table", table, "--output", tmp_path / "out", "--pairs", 6)
-    assert_refused(result, "is not an n-gram table: build one with `linda middles table`")
+    assert_refused(result, "is not an n-gram table; build one with `linda middles table`")
     assert not (tmp_path / "out").exists()
 
 
