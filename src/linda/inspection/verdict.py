@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Standard:
-    """The bounds. They depend on whether the sentences resemble the training data."""
+    """Bounds of the measures, for sentences that are similar to the training data or not."""
 
     ends: float  # unigram precision at α = 1 and α = 0, at least
     words_found: float  # share of words found in a or b at 0.5, at least
@@ -128,7 +128,7 @@ def _fluency(inspection: Inspection, standard: Standard) -> list[Requirement]:
 
 
 def _conditions(inspection: Inspection, standard: Standard) -> list[Requirement]:
-    """Check state mixing, the paper's method; a model that mixes by attention is not trained for it alone."""
+    """Check the conditions for mixing of states, the paper's method."""
     if STATES not in inspection.conditions:
         return []
     weakest = _weakest(inspection.conditions[STATES])
