@@ -47,7 +47,7 @@ class Source:
         """Parse `FILE` or `FILE=0.45`."""
         name, share = name_and_share(source)
         if share is not None and not 0 < share < float("inf"):
-            raise LindaError(f"corpus {source!r}: the share after '=' must be above 0")
+            raise LindaError(f"corpus {source!r}: the share after '=' must be a positive number")
         return cls(name, 1.0 if share is None else share)
 
 
