@@ -23,7 +23,7 @@ class EncodedTexts:
         self._engine = engine
         self._pad = pad
         self._batch_tokens = batch_tokens
-        self._most_tokens = max_tokens
+        self._max_tokens = max_tokens
         self._states: OrderedDict[Ids, Tensor] = OrderedDict()  # least recently used first
 
     def __call__(self, texts: Iterable[Ids]) -> dict[Ids, Tensor]:
@@ -40,7 +40,7 @@ class EncodedTexts:
             self._states.move_to_end(text)
         found = {text: self._states[text] for text in wanted}
         tokens = sum(map(len, self._states))
-        while tokens > self._most_tokens:
+        while tokens > self._max_tokens:
             text, _ = self._states.popitem(last=False)
             tokens -= len(text)
         return found
