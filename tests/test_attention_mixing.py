@@ -278,5 +278,5 @@ def test_a_model_without_the_weights_that_its_settings_ask_for_is_refused(
     folder = Path(shutil.copytree(tiny_model_folder, tmp_path / "model"))
     settings = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(settings | {"mixing": "attention"}))
-    with pytest.raises(LindaError, match=r"does not fit config.json"):
+    with pytest.raises(LindaError, match=r"does not match config.json"):
         LindaModel.from_pretrained(folder)

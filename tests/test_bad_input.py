@@ -170,7 +170,7 @@ def test_a_url_of_nothing_is_told_and_leaves_no_folder(
 def test_a_url_where_only_a_local_path_can_be(command: str) -> None:
     told = CliRunner().invoke(main, command.split())
     assert told.exit_code == 2
-    assert "is a URL, which this cannot be; give a local path" in told.stderr
+    assert "is a URL, which is not supported here; give a local path" in told.stderr
 
 
 def test_google_cloud_storage_is_not_waited_for_without_end() -> None:

@@ -195,7 +195,7 @@ def test_a_damaged_file_is_named(marian: Path, corpus: Path, tmp_path: Path, dam
 
 @pytest.mark.parametrize("pieces", [100, 260, 5000])
 def test_pieces_must_be_available(marian: Path, corpus: Path, tmp_path: Path, pieces: int) -> None:
-    with pytest.raises(LindaError, match=f"--pieces {pieces}: .* offers from 261 to 3"):
+    with pytest.raises(LindaError, match=f"--pieces is {pieces}; for .*, give 261 to 3"):
         cut_base(marian, [corpus], tmp_path / "base", pieces=pieces, decoder_layers=[0])
     assert not list(tmp_path.iterdir())
 
@@ -205,7 +205,7 @@ def test_wrong_layers_are_one_line_on_the_command_line(marian: Path, corpus: Pat
     arguments = ["cut-base", str(marian), "--corpus", str(corpus), "--output", str(tmp_path / "base")]
     result = CliRunner().invoke(main, [*arguments, f"--decoder-layers={layers}"])
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"linda: --decoder-layers {layers}: give ")
+    assert result.stderr.startswith(f"linda: --decoder-layers is {layers}; give ")
     assert result.stderr.count("\n") == 1
 
 

@@ -266,7 +266,7 @@ def test_files_that_differ_or_are_damaged_are_named(source: Path, tmp_path: Path
     for number in range(4):
         frame.to_parquet(folder / f"{number}.parquet")
     frame.rename(columns={"id": "number"}).to_parquet(folder / "2.parquet")
-    message = r"2\.parquet has a different schema than .*0\.parquet: column 'id' is missing"
+    message = r"2\.parquet has a different schema from .*0\.parquet: column 'id' is missing"
     with pytest.raises(LindaError, match=message):
         run(folder, tmp_path / "out.csv")
     frame.assign(id="x").to_parquet(folder / "2.parquet")

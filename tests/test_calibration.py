@@ -10,7 +10,7 @@ from linda.interpolation.calibration import (
     fit_calibration,
     knots_from_shares,
     measure_shares,
-    rising_fit,
+    monotone_fit,
     symmetric,
 )
 
@@ -86,8 +86,8 @@ def test_a_straight_model_is_left_as_it_is():
     assert [calibrated(step / 10, knots) for step in range(11)] == pytest.approx([step / 10 for step in range(11)])
 
 
-def test_rising_fit_averages_neighbours_that_fall():
-    fit = rising_fit({0.0: 0.0, 0.2: 0.5, 0.4: 0.3, 0.6: 0.1, 0.8: 0.9, 1.0: 1.0})
+def test_monotone_fit_averages_neighbours_that_fall():
+    fit = monotone_fit({0.0: 0.0, 0.2: 0.5, 0.4: 0.3, 0.6: 0.1, 0.8: 0.9, 1.0: 1.0})
     assert fit == [(0.0, 0.0), (0.2, 0.3), (0.4, 0.3), (0.6, 0.3), (0.8, 0.9), (1.0, 1.0)]
 
 

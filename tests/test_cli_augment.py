@@ -121,7 +121,7 @@ def test_the_plan_is_printed_saved_and_followed(folder: Path) -> None:
         ("text,label\n", [], "no rows"),
         ("", [], "is empty"),
         (b"text,label\na b,0\n\xff\xfe,1\n", [], "line 3: not UTF-8"),
-        ("text,label\na b,0\nc d,1,2\n", [], "line 3 (row 1): 3 columns"),
+        ("text,label\na b,0\nc d,1,2\n", [], "line 3 (row 1): wrong number of columns (found 3, expected 2)"),
         ("text,text,label\na,b,0\nc,d,1\n", [], "'text' occurs twice"),
         ("text,label,alpha\na,0,1\nb,1,1\n", [], "'alpha'"),
         (GOOD, ["--output", "in.csv"], "the same file"),
@@ -166,10 +166,10 @@ def test_mixed_label_types_are_told_with_their_row(folder: Path) -> None:
 
 def test_there_is_no_such_input(folder: Path) -> None:
     result = call("missing.csv", "--output", "out.csv")
-    assert (result.exit_code, result.stderr) == (2, "linda: there is no file missing.csv\n")
+    assert (result.exit_code, result.stderr) == (2, "linda: cannot read missing.csv: no such file or directory\n")
     assert "nothing to do" in call("in.csv").stderr
     (folder / "out.csv").write_text("an earlier one")
-    assert "there is no file missing.csv" in call("missing.csv", "--output", "out.csv").stderr
+    assert "cannot read missing.csv: no such file or directory" in call("missing.csv", "--output", "out.csv").stderr
     (folder / "dir.csv").mkdir()
     assert "dir.csv is a folder; give a file" in call("dir.csv", "--output", "out.csv").stderr
 
@@ -226,7 +226,9 @@ def test_a_pipe_with_bad_rows_is_told_like_a_file(folder: Path) -> None:
     command = linda("-", "--output", "out.csv", "--input-format", "csv", *QUICK)
     done = subprocess.run(command, input=b"text,label\na,0\nb\n", capture_output=True)
     assert done.returncode == 2
-    assert done.stderr.decode() == ("linda: standard input, line 3 (row 1): 1 columns, expected 2\n")
+    assert done.stderr.decode() == (
+        "linda: standard input, line 3 (row 1): wrong number of columns (found 1, expected 2)\n"
+    )
 
 
 def killed(command: list[str], progress: Path, seconds: float) -> bool:

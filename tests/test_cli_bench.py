@@ -191,7 +191,7 @@ def test_a_pipeline_of_ones_own(files: Path, monkeypatch: pytest.MonkeyPatch) ->
         (["--imbalance", "3:9", "--rare", "maybe"], "my has no class 'maybe' (--rare); it has 'neg', 'pos'"),
         (["--imbalance", "3:90", "--rare", "neg"], "the class 'pos' has 10 rows to draw 90 from"),
         (["--rare", "neg"], "--rare names the rare class of --imbalance, which is missing"),
-        (["--label-noise", "1.5"], "--label-noise is '1.5'; give a share of the rows from 0 to below 1"),
+        (["--label-noise", "1.5"], "--label-noise is '1.5'; give a share of at least 0 and below 1"),
         (["--metric", "f1"], "there is no metric 'f1'; choose from accuracy, macro_f1"),
         (["--student", "bert"], "there is no student 'bert'; give finetune, probe, setfit, tfidf"),
         (["--teacher", "bert"], "there is no student 'bert'"),

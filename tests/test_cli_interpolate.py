@@ -152,7 +152,7 @@ def assert_one_line(result: Result, words: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([A], "two texts are needed"),
+        ([A], "give two texts, as in linda interpolate A B"),
         ([A, ""], "text B is empty"),
         (["\n", B], "text A is empty"),
         ([A, B, "--alpha", "1.5"], "--alpha is 1.5; it must lie between 0"),
@@ -161,7 +161,7 @@ def assert_one_line(result: Result, words: str) -> None:
         ([A, B, "--alpha", "0.1,"], "--alpha is '', not a number"),
         ([A, B, "--alpha", "0.5", "--ladder", "3"], "give either --alpha or --ladder"),
         ([A, B, "--pairs", "-"], "either two texts or --pairs"),
-        ([A, B, A, "--alpha", "0.5"], "--alpha, --ladder and --pairs are for two texts; give --weights"),
+        ([A, B, A, "--alpha", "0.5"], "--alpha, --ladder and --pairs are for two texts; use --weights"),
         ([A, B, A, "--ladder", "3"], "--alpha, --ladder and --pairs are for two texts"),
         (["--weights", "1,2", "--pairs", "-"], "--alpha, --ladder and --pairs are for two texts"),
         ([A, B, ""], "text 3 is empty"),
@@ -220,7 +220,7 @@ def test_damaged_model_is_one_line(run, tmp_path: Path, tiny_model_folder: Path,
         config.write_text(config.read_text().replace('"encoder_layers": 1', '"encoder_layers": 2'))
     else:
         (tmp_path / "tokenizer.json").write_text("{}")
-    name = {"tokenizer": "tokenizer", "layers": "does not fit config.json"}.get(damage, "model.safetensors")
+    name = {"tokenizer": "tokenizer", "layers": "does not match config.json"}.get(damage, "model.safetensors")
     assert_one_line(run(A, B, model=tmp_path), name)
 
 

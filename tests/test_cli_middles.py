@@ -125,7 +125,7 @@ def damaged(table: Path, what: str) -> None:
 def test_a_damaged_table_is_refused(corpus: Path, table: Path, tmp_path: Path, what: str) -> None:
     damaged(table, what)
     result = run("make", corpus, "--table", table, "--output", tmp_path / "out", "--pairs", 6)
-    assert_refused(result, "is not an n-gram table: build one with `linda middles table`")
+    assert_refused(result, "is not an n-gram table; build one with `linda middles table`")
     assert not (tmp_path / "out").exists()
 
 
@@ -135,7 +135,7 @@ def test_a_damaged_table_is_refused(corpus: Path, table: Path, tmp_path: Path, w
         (["table", "MISSING", "--output", "OUT"], "missing.txt"),
         (["table", "EMPTY", "--output", "OUT"], "no sentence"),
         (["table", "CORPUS", "--output", "NOWHERE"], "nowhere"),
-        (["make", "CORPUS", "--table", "MISSING", "--output", "OUT"], "there is no file"),
+        (["make", "CORPUS", "--table", "MISSING", "--output", "OUT"], "no such file or directory"),
         (["make", "MISSING", "--table", "TABLE", "--output", "OUT"], "missing.txt"),
         (["make", "CORPUS", "MISSING", "--table", "TABLE", "--output", "OUT"], "missing.txt"),
         (["make", "CORPUS=0", "--table", "TABLE", "--output", "OUT"], "must be a positive number"),

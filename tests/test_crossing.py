@@ -13,7 +13,7 @@ from linda.engines.decoding import Decoding, generate
 from linda.engines.torch_engine import TorchEngine
 from linda.errors import LindaError
 from linda.interpolation import Interpolator
-from linda.interpolation.crossing import CrossedTexts, _read_on, cross
+from linda.interpolation.crossing import CrossedTexts, _rescored, cross
 from linda.measures.word_overlap import words
 from linda.model import LindaModel
 from linda.model.length_converter import Mixture
@@ -90,7 +90,7 @@ def crossed(model: LindaModel, a: str, b: str, alpha: float = 0.5, seed: int = 0
 
 def searched(model: LindaModel, pair: CrossedTexts, mixture: Mixture):
     """The decoder's scores along both texts, and the search for crossovers with them."""
-    reading = TorchEngine(model.seq2seq).read(
+    reading = TorchEngine(model.seq2seq).score(
         mixture.states, mixture.mask, [pair.sequences], [pair.wanted], mixture.prior
     )
     return reading, CrossoverSearch(*pair.texts, pair.scores(reading.log_p[0]))
@@ -124,7 +124,7 @@ class TestScores:
             reading, search = searched(model, pair, mixture)
             shortlist = [crossover for crossover in search.best(alpha, 400) if len(crossover.runs) == 2]
             assert len(shortlist) > 3
-            [found] = _read_on(reading, [pair], [shortlist], behind=1000)
+            [found] = _rescored(reading, [pair], [shortlist], tokens_after=1000)
             assert {crossover.runs for crossover in found} == {crossover.runs for crossover in shortlist}
             assert [c.score for c in found] == sorted((c.score for c in found), reverse=True)
             for crossover in found:
@@ -237,7 +237,7 @@ class TestSampling:
         """The crossovers to sample from, by their scores with the tokens behind their seams."""
         pair = crossed(model, *PAIRS[0])
         reading, search = searched(model, pair, no_texts(model))
-        [found] = _read_on(reading, [pair], [search.best(0.5, 48)], behind=3)
+        [found] = _rescored(reading, [pair], [search.best(0.5, 48)], tokens_after=3)
         return found
 
     def best(self, model: LindaModel, count: int) -> list[str]:
@@ -319,9 +319,9 @@ class TestMix:
         pair, mixture = crossed(model, a, b), no_texts(model)
         reading, search = searched(model, pair, mixture)
         candidates = search.best(0.5, 48)
-        [ranked] = _read_on(reading, [pair], [candidates], behind=3)
+        [ranked] = _rescored(reading, [pair], [candidates], tokens_after=3)
         finalists = [crossover for crossover in candidates if crossover.runs in {best.runs for best in ranked[:8]}]
-        [found] = _read_on(reading, [pair], [finalists], behind=8)
+        [found] = _rescored(reading, [pair], [finalists], tokens_after=8)
         assert exact.mix(a, b, 0.5) == found[0].text(*pair.texts)
         assert exact.mix(a, b, 0.5, n=3) == [crossover.text(*pair.texts) for crossover in found[:3]]
 

@@ -101,7 +101,7 @@ def test_a_missing_table_is_told_with_the_command_that_builds_one(table, source,
     (tmp_path / "no-table").write_text("text")
     for arguments, message in (
         (("--method", "crossover"), NO_TABLE),
-        (("--method", "crossover", "--trigrams", "nowhere"), "there is no file nowhere"),
+        (("--method", "crossover", "--trigrams", "nowhere"), "cannot read nowhere: no such file or directory"),
         (("--method", "crossover", "--trigrams", tmp_path / "no-table"), "build one with `linda middles table`"),
         (("--method", "splice", "--trigrams", table), "only the method crossover uses one"),
         (("--method", "splice", "--raw-ratio"), "--raw-ratio has no effect"),

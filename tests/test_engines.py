@@ -353,7 +353,7 @@ def test_a_batch_too_large_for_the_device_is_halved(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_unknown_engine_is_named_with_the_known_ones() -> None:
-    with pytest.raises(LindaError, match="unknown engine 'warp': choose one of auto, int8, torch"):
+    with pytest.raises(LindaError, match="unknown engine 'warp'; choose one of auto, int8, torch"):
         choose("warp", {}, torch.device("cpu"))
 
 

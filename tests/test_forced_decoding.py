@@ -57,7 +57,7 @@ def test_the_torch_engine_reads_what_transformers_reads(family) -> None:
     states, mask = rows(4)
     sequences = sequences_of(model, [2, 1, 4, 3])
     wanted = wanted_of(model, sequences)
-    for row, found in enumerate(TorchEngine(model).read(states, mask, sequences, wanted).log_p):
+    for row, found in enumerate(TorchEngine(model).score(states, mask, sequences, wanted).log_p):
         assert len(found) == len(sequences[row])
         for sequence, given in zip(sequences[row], found, strict=True):
             expected = teacher_forced(model, states[row], mask[row], sequence, wanted[row])
@@ -70,7 +70,7 @@ def test_the_8_bit_engine_reads_nearly_the_same(family) -> None:
     states, mask = rows(8)
     sequences = sequences_of(model, [2, 1, 4, 3, 2, 2, 6, 1])
     wanted = wanted_of(model, sequences)
-    exact, given = (engine.read(states, mask, sequences, wanted).log_p for engine in (TorchEngine(model), int8(model)))
+    exact, given = (engine.score(states, mask, sequences, wanted).log_p for engine in (TorchEngine(model), int8(model)))
     differences = [(x - y).abs().mean() for a, b in zip(exact, given, strict=True) for x, y in zip(a, b, strict=True)]
     assert sum(differences) / len(differences) < 0.05
 
@@ -87,16 +87,16 @@ def test_a_row_does_not_depend_on_the_rest_of_its_batch(family, make) -> None:
     prior = torch.randn(mask.shape, generator=torch.Generator().manual_seed(5))
     sequences = sequences_of(model, [2, 6, 1, 3, 2, 2, 5, 1, 2])
     wanted = wanted_of(model, sequences)
-    together = engine.read(states, mask, sequences, wanted, prior).log_p
+    together = engine.score(states, mask, sequences, wanted, prior).log_p
     for row, found in enumerate(together):
         one, length = slice(row, row + 1), int(mask[row].sum())
-        alone = engine.read(
+        alone = engine.score(
             states[one, :length], mask[one, :length], sequences[one], wanted[one], prior[one, :length]
         ).log_p
         assert all(x.equal(y) for x, y in zip(found, alone[0], strict=True))
         if make is int8:  # torch sums a longer batch of sequences in a different order
             for sequence, expected in zip(sequences[row], found, strict=True):
-                [[single]] = engine.read(states[one], mask[one], [[sequence]], wanted[one], prior[one]).log_p
+                [[single]] = engine.score(states[one], mask[one], [[sequence]], wanted[one], prior[one]).log_p
                 assert single.equal(expected)
 
 
@@ -118,7 +118,7 @@ def test_what_was_written_is_read_as_likely_as_it_was(family, make, settings: di
         forced = 0 if frame.forced_first is None else 1
         written = text.ids[forced:]
         one = slice(row, row + 1)
-        [[read]] = engine.read(states[one], mask[one], [[written[:-1]]], [list(range(VOCABULARY))], prior[one]).log_p
+        [[read]] = engine.score(states[one], mask[one], [[written[:-1]]], [list(range(VOCABULARY))], prior[one]).log_p
         total = read[range(len(written)), written].sum().item()
         # In 8 bits, writing and scoring use different sums, and rounding amplifies the last bit.
         assert total == pytest.approx(text.score * len(text.ids), abs=1e-3 if make is TorchEngine else 0.02)
@@ -134,14 +134,14 @@ def test_rare_tokens_of_other_rows_do_not_matter(family, monkeypatch: pytest.Mon
     states, mask = rows(5)
     sequences = sequences_of(model, [2, 3, 1, 2, 2])
     wanted = wanted_of(model, sequences)
-    together = engine.read(states, mask, sequences, wanted).log_p
+    together = engine.score(states, mask, sequences, wanted).log_p
     for row in range(5):
         one = slice(row, row + 1)
-        [alone] = engine.read(states[one], mask[one], sequences[one], wanted[one]).log_p
+        [alone] = engine.score(states[one], mask[one], sequences[one], wanted[one]).log_p
         for x, y in zip(alone, together[row], strict=True):
             torch.testing.assert_close(x, y, atol=1e-5, rtol=1e-6)
     # The whole vocabulary is more than the common tokens and the row's own: each is less likely there.
-    whole = engine.read(states, mask, sequences, [list(range(VOCABULARY))] * 5).log_p
+    whole = engine.score(states, mask, sequences, [list(range(VOCABULARY))] * 5).log_p
     for row, tokens in enumerate(wanted):
         for x, y in zip(together[row], whole[row], strict=True):
             assert (x >= y[:, tokens] - 1e-5).all()
@@ -157,7 +157,7 @@ def test_as_many_positions_as_the_decoder_has_can_be_read() -> None:
     model.config.max_position_embeddings = 27
     states, mask = rows(1)
     sequences = [[[7] * 26]]
-    exact, given = (engine.read(states, mask, sequences, [[7]]).log_p for engine in (TorchEngine(model), int8(model)))
+    exact, given = (engine.score(states, mask, sequences, [[7]]).log_p for engine in (TorchEngine(model), int8(model)))
     assert exact[0][0].shape == given[0][0].shape == (27, 1)
     assert LONGEST < 27
 
@@ -166,7 +166,7 @@ def test_as_many_positions_as_the_decoder_has_can_be_read() -> None:
 def test_padding_is_never_likely(make) -> None:
     model = build(mbart)
     pad = Frame.of(model).pad
-    [[read]] = make(model).read(*(x[:1] for x in rows(1)), [[[7, 8]]], [[pad, 7]]).log_p
+    [[read]] = make(model).score(*(x[:1] for x in rows(1)), [[[7, 8]]], [[pad, 7]]).log_p
     assert (read[:, 0] == -torch.inf).all()
     assert read[:, 1].isfinite().all()
 
@@ -180,13 +180,13 @@ def test_a_branch_is_read_as_if_its_prefix_had_been_read_anew(make, family):
     engine = make(model)
     states, mask = rows(3)
     sequences, wanted = [[[5, 6, 7, 8], [9, 10]]] * 3, [list(range(3, 20))] * 3
-    reading = engine.read(states, mask, sequences, wanted)
+    reading = engine.score(states, mask, sequences, wanted)
     branches = [[Branch(0, 2, [11, 12, 13]), Branch(1, 1, [14])], [Branch(1, 2, [5])], [Branch(0, 0, [7])]]
-    for row, found in enumerate(reading.read_on(branches)):
+    for row, found in enumerate(reading.score_branches(branches)):
         one = slice(row, row + 1)
         for branch, log_p in zip(branches[row], found, strict=True):
             whole = [*sequences[row][branch.sequence][: branch.length], *branch.tokens]
-            [[anew]] = engine.read(states[one], mask[one], [[whole]], wanted[one]).log_p
+            [[anew]] = engine.score(states[one], mask[one], [[whole]], wanted[one]).log_p
             torch.testing.assert_close(log_p, anew[branch.length + 1 :], atol=1e-4, rtol=1e-4)
 
 
@@ -200,16 +200,16 @@ def test_one_state_is_read_like_one_of_several_that_are_masked(family) -> None:
     wanted = wanted_of(model, sequences)
     branches = [[Branch(0, len(row[0]) // 2, row[0][:3])] for row in sequences]
     one, several = (
-        engine.read(states[:, :count], torch.tensor([[1] + [0] * (count - 1)] * 4), sequences, wanted)
+        engine.score(states[:, :count], torch.tensor([[1] + [0] * (count - 1)] * 4), sequences, wanted)
         for count in (1, 5)
     )
-    for first, second in ((one.log_p, several.log_p), (one.read_on(branches), several.read_on(branches))):
+    for first, second in ((one.log_p, several.log_p), (one.score_branches(branches), several.score_branches(branches))):
         assert all(x.equal(y) for a, b in zip(first, second, strict=True) for x, y in zip(a, b, strict=True))
 
 
 def test_branches_without_tokens_have_no_scores() -> None:
     model = build(marian)
     states, mask = rows(1)
-    reading = int8(model).read(states, mask, [[[5, 6, 7]]], [[5, 6]])
-    [[found]] = reading.read_on([[Branch(0, 1, [])]])
+    reading = int8(model).score(states, mask, [[[5, 6, 7]]], [[5, 6]])
+    [[found]] = reading.score_branches([[Branch(0, 1, [])]])
     assert found.shape == (0, 2)

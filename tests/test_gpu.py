@@ -26,7 +26,7 @@ class TestPrecision:
 
     def test_what_is_asked_for(self) -> None:
         assert find_precision("bf16", torch.device("cpu")) == torch.bfloat16
-        with pytest.raises(LindaError, match="unknown precision '4': choose one of auto, 32, bf16, fp16"):
+        with pytest.raises(LindaError, match="unknown precision '4'; choose one of auto, 32, bf16, fp16"):
             find_precision("4", torch.device("cpu"))
 
     @pytest.mark.parametrize("precision", ["bf16", "fp16"])

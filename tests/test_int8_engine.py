@@ -66,7 +66,7 @@ def int8(model: PreTrainedModel, product: type[Product] | None = None) -> Int8En
 
 
 def paths_of(engine: Int8Engine, states: torch.Tensor, mask: torch.Tensor) -> Int8Paths:
-    return Int8Paths(engine._network, engine._output(None), states, attention_bias(mask), most_tokens=4 * 30)
+    return Int8Paths(engine._network, engine._output(None), states, attention_bias(mask), max_tokens=4 * 30)
 
 
 def gentle(family, **settings: float) -> PreTrainedModel:

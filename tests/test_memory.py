@@ -15,7 +15,7 @@ from linda.interpolation import memory
 _PROGRAM = """
 import resource
 from pathlib import Path
-from linda.interpolation.memory import give_back
+from linda.interpolation.memory import return_freed_memory
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
@@ -25,7 +25,7 @@ with_blocks = resident()
 last = bytearray(100_000)
 del blocks
 freed = resident()
-give_back()
+return_freed_memory()
 print(with_blocks, freed, resident())
 """
 
@@ -54,6 +54,6 @@ def test_without_such_a_library_nothing_is_called(monkeypatch: pytest.MonkeyPatc
         raise error
 
     monkeypatch.setattr(ctypes, "CDLL", no_library)
-    memory.give_back()
-    memory.give_back()
+    memory.return_freed_memory()
+    memory.return_freed_memory()
     assert asked == [None]  # called once

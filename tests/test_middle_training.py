@@ -208,7 +208,7 @@ class TestFiles:
         path = tmp_path / "middles-00000.jsonl.gz"
         with gzip.open(path, "wt") as file:
             file.write(json.dumps(_middles(1)[0]) + "\n" + line + "\n")
-        with pytest.raises(LindaError, match=r"middles-00000.jsonl.gz, line 2: not a middle; make the file again"):
+        with pytest.raises(LindaError, match=r"middles-00000.jsonl.gz, line 2: not a middle; create the file again"):
             read_middles(path)
 
     def test_a_file_that_was_cut_off_is_named(self, folder: Path) -> None:
@@ -218,7 +218,7 @@ class TestFiles:
             read_middles(path)
 
     def test_a_folder_without_any_says_what_to_do(self, tmp_path: Path) -> None:
-        with pytest.raises(LindaError, match=r".* contains no middles; create them with `linda middles make`"):
+        with pytest.raises(LindaError, match=r"there are no middles in .*; create them with `linda middles make`"):
             shard_files([str(tmp_path), str(tmp_path / "missing")])
 
     def test_the_last_of_several_files_is_held_out(self, folder: Path) -> None:
@@ -239,7 +239,7 @@ def test_validation_is_the_log_likelihood_of_all_middles(tiny_base_folder: Path,
     model.train()
     figure = validate_middles(model, pairs, tokenize)
     assert model.training
-    monkeypatch.setattr("linda.training.validation._PAIRS_OF_MIDDLES", 3)
+    monkeypatch.setattr("linda.training.validation._MIDDLES_BATCH", 3)
     assert validate_middles(model, pairs, tokenize) == pytest.approx(figure, rel=1e-5)
     one = [validate_middles(model, [pair], tokenize) for pair in pairs]
     for name, value in figure.items():

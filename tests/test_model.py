@@ -243,7 +243,7 @@ class TestSampledSoftmax:
         if model.config.base["model_type"] != "t5":
             pytest.skip("of T5 only")
         model.config.softmax_sample = 4
-        with pytest.raises(LindaError, match="softmax_sample=4 does not work for 't5'"):
+        with pytest.raises(LindaError, match="softmax_sample=4 is not supported for 't5'"):
             model.train()(**_inputs(model, TEXTS_A, TEXTS_B, ALPHA))
 
 
@@ -367,7 +367,7 @@ class TestFolder:
         model.save_pretrained(tmp_path / "model")
         foreign = (tiny_model_folder / "model.safetensors").read_bytes()
         (tmp_path / "model" / "model.safetensors").write_bytes(foreign)
-        with pytest.raises(LindaError, match="does not fit config"):
+        with pytest.raises(LindaError, match="does not match config"):
             LindaModel.from_pretrained(tmp_path / "model")
 
     def test_a_base_that_cannot_be_had(self, tmp_path: Path) -> None:

@@ -74,11 +74,15 @@ def test_rows_come_before_the_file_is_read_to_its_end(tmp_path: Path) -> None:
     [
         ("p.tsv", "a\tc\nx\ty\n", "no column 'b' in the first line (found 'a', 'c')"),
         ("p.csv", "", "is empty; its first line must name the columns"),
-        ("p.tsv", "a\tb\nx\n", "p.tsv, line 2 (row 0): 1 columns, expected 2"),
+        (
+            "p.tsv",
+            "a\tb\nx\n",
+            "p.tsv, line 2 (row 0): wrong number of columns (found 1, expected 2)",
+        ),
         ("p.csv", 'a,b\nx,y\n"never closed,y\n', "p.csv, line 3 (row 1): unexpected end of data"),
         ("p.jsonl", '{"a": "x", "b": "y"}\n{"a": "x"}\n', "p.jsonl, line 2 (row 1): no 'b'"),
-        ("p.jsonl", '{"a": "x", "b": "y"\n', "p.jsonl, line 1 (row 0): not JSON"),
-        ("p.jsonl", "[" * 100_000 + "\n", "p.jsonl, line 1 (row 0): not JSON"),
+        ("p.jsonl", '{"a": "x", "b": "y"\n', "p.jsonl, line 1 (row 0): not valid JSON"),
+        ("p.jsonl", "[" * 100_000 + "\n", "p.jsonl, line 1 (row 0): not valid JSON"),
         ("p.jsonl", '["x", "y"]\n', "p.jsonl, line 1 (row 0): not an object"),
         ("p.jsonl", '{"a": "x", "b": 3}\n', "p.jsonl, line 1: b is 3, not a text"),
         (

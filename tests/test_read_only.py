@@ -56,7 +56,7 @@ def test_a_read_only_folder_is_refused(name: str, locked: Path, tmp_path: Path, 
 
 
 def test_the_checks_of_folders_refuse_it_too(locked: Path) -> None:
-    with pytest.raises(LindaError, match="it is read-only; choose another folder"):
+    with pytest.raises(LindaError, match="it is read-only; give another folder"):
         check_output_folder(locked)
     with pytest.raises(LindaError, match="permission denied"), Storage(locked).writing("x"):
         pass

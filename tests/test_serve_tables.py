@@ -52,10 +52,14 @@ def test_an_upload_is_described(server: Serving) -> None:
 @pytest.mark.parametrize(
     ("name", "body", "words"),
     [
-        ("reviews.csv", "text,label\nonly one column\n", "reviews.csv, line 2 (row 0): 1 columns, expected 2"),
+        (
+            "reviews.csv",
+            "text,label\nonly one column\n",
+            "reviews.csv, line 2 (row 0): wrong number of columns (found 1, expected 2)",
+        ),
         ("reviews.csv", "text,label\n", "reviews.csv has no rows"),
         ("reviews.csv", b"text,label\n\xff,x\n", "reviews.csv, line 2: not UTF-8"),
-        ("reviews.jsonl", "{", "reviews.jsonl, line 1 (row 0): not JSON"),
+        ("reviews.jsonl", "{", "reviews.jsonl, line 1 (row 0): not valid JSON"),
         ("reviews.parquet", "PAR1", "reviews.parquet is damaged, or not a Parquet file"),
         ("reviews.doc", "x", "reviews.doc: unknown file format"),
         ("reviews.csv.gz", b"\x1f\x8b", "reviews.csv.gz is compressed; unpack it first"),

@@ -221,7 +221,7 @@ class TestBadInput:
             (([[A], [B], [3]],), "text 3 is 3, not a text"),
             (([[A, A], [B, B], [C, ""]],), "text 3 of row 2 is empty"),
             (([[A, A], [B], [C]],), "the lists of texts have 2, 1, 1 texts; give the same number in each"),
-            ((TEXTS, None, 0.3), "alpha=0.3 is the ratio of two texts a and b; for a list give weights"),
+            ((TEXTS, None, 0.3), "alpha=0.3 is for two texts a and b; for a list of texts, give weights"),
             ((A, None), "one of each"),
         ],
     )

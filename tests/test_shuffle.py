@@ -39,20 +39,20 @@ def order(rows: int, seed: int, folder: Path | None = None, size: int = 50, **op
 
 
 # In memory, in one step, in several.
-@pytest.mark.parametrize(("rows", "most_bytes"), [(3000, 10**6), (3000, 2000), (1000, 50)])
-def test_every_row_comes_once_in_the_order_of_the_seed(tmp_path: Path, rows: int, most_bytes: int) -> None:
-    found = order(rows, 7, tmp_path, most_bytes=most_bytes)
+@pytest.mark.parametrize(("rows", "max_bytes"), [(3000, 10**6), (3000, 2000), (1000, 50)])
+def test_every_row_comes_once_in_the_order_of_the_seed(tmp_path: Path, rows: int, max_bytes: int) -> None:
+    found = order(rows, 7, tmp_path, max_bytes=max_bytes)
     assert sorted(found) == list(range(rows))
-    assert found == order(rows, 7, tmp_path, most_bytes=most_bytes)
-    assert found != order(rows, 8, tmp_path, most_bytes=most_bytes)
+    assert found == order(rows, 7, tmp_path, max_bytes=max_bytes)
+    assert found != order(rows, 8, tmp_path, max_bytes=max_bytes)
     mean = (rows - 1) / 2
     assert abs(sum(place * number for place, number in enumerate(found)) / rows / mean**2 - 1) < 0.05  # unrelated
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("most_bytes", [10**6, 1])
-def test_every_order_is_equally_likely(most_bytes: int) -> None:
-    counts = Counter(tuple(order(3, seed, size=1, most_bytes=most_bytes)) for seed in range(300))
+@pytest.mark.parametrize("max_bytes", [10**6, 1])
+def test_every_order_is_equally_likely(max_bytes: int) -> None:
+    counts = Counter(tuple(order(3, seed, size=1, max_bytes=max_bytes)) for seed in range(300))
     assert len(counts) == 6
     assert max(counts.values()) < 80  # 50 each on average, with a standard deviation of 6.5
 
@@ -62,7 +62,7 @@ def test_no_rows_are_no_batches() -> None:
 
 
 def test_temporary_files_are_removed_when_nobody_reads_on(tmp_path: Path) -> None:
-    stream = shuffled(batches(1000, 50), 0, tmp_path, most_bytes=1000)
+    stream = shuffled(batches(1000, 50), 0, tmp_path, max_bytes=1000)
     next(stream)
     assert list(tmp_path.iterdir())
     stream.close()

@@ -151,14 +151,18 @@ def test_compressed_files(tmp_path: Path, suffix: str, opener: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", b"text,label\na,0\nb\n", r"a.csv, line 3 \(row 1\): 1 columns, expected 2"),
-        ("a.csv", b"text,label\na,0\nb,1,2\n", r"row 1.*3 columns"),
+        (
+            "a.csv",
+            b"text,label\na,0\nb\n",
+            r"a.csv, line 3 \(row 1\): wrong number of columns \(found 1, expected 2\)",
+        ),
+        ("a.csv", b"text,label\na,0\nb,1,2\n", r"row 1.*found 3, expected 2"),
         ("a.csv", b'text,label\n"a,0\n', "row 0.*unexpected end"),
         ("a.csv", b"text,text\na,b\n", "'text' occurs twice"),
         ("a.csv", b"", "is empty"),
         ("a.csv", b"text,label\n", "no rows"),
         ("a.csv", b"text,label\na\xff,0\n", "line 2: not UTF-8"),
-        ("a.jsonl", b'{"text": "a"}\n{"text"\n', r"line 2 \(row 1\): not JSON"),
+        ("a.jsonl", b'{"text": "a"}\n{"text"\n', r"line 2 \(row 1\): not valid JSON"),
         ("a.jsonl", b"[1]\n", "not an object"),
         ("a.jsonl", b"\n", "no rows"),
         ("a.jsonl", b'{"text": "\xff"}\n', "line 1: not UTF-8"),

@@ -86,7 +86,7 @@ def test_missing_file_folder_and_damage_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "fake.xz").write_text(TEXT)
     for name, words in [
         ("none.txt", "no such file"),
-        ("", "is a directory"),
+        ("", "is a folder"),
         ("cut.gz", "damaged"),
         ("fake.gz", "damaged"),
         ("fake.xz", "damaged"),

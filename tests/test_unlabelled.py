@@ -147,7 +147,7 @@ def test_the_command_mixes_with_unlabelled_texts(folder: Path, tiny_model_folder
         (["--unlabelled", "labelled.csv"], "labelled.csv has the label column 'label', so its rows are labelled"),
         (["--unlabelled", "other.csv"], "other.csv: there is no column 'text'; it has 'body'"),
         (["--unlabelled", "empty.txt"], "empty.txt: there are no unlabelled texts"),
-        (["--unlabelled", "nowhere.txt"], "there is no file nowhere.txt"),
+        (["--unlabelled", "nowhere.txt"], "cannot read nowhere.txt: no such file or directory"),
         (["--unlabelled", "more.txt", "--partners", "any"], "--partners has no effect: with --unlabelled"),
     ],
 )

@@ -11,8 +11,7 @@ from typing import Any
 from linda.errors import LindaError, checked_integer, checked_number, checked_text, shortened
 from linda.files.jsonfile import read_json_object
 
-_LARGEST_SIZE = 10**6
-_LARGEST_NUMBER = 10**6
+_MAX_SETTING = 10**6  # larger values can only come from a damaged file
 
 MIXINGS = ("states", "attention")
 
@@ -23,17 +22,19 @@ class LindaConfig:
 
     Attributes:
         base: Configuration of the encoder-decoder, as `transformers` writes it.
-        mixing: How two texts are mixed: `states` are added (Eq. 4), or `attention` is divided between both texts.
-        mask_token: The token that masked words are replaced by.
+        mixing: How two texts are mixed: `states` interpolates the encoder states (Eq. 4), `attention` lets the decoder
+            attend to both texts.
+        mask_token: Token that replaces masked words.
         mask_probability: Probability of masking a word, drawn again every time a sentence is seen.
-        norm_penalty: λ of Eq. 6.
-        noise: Standard deviation of the Gaussian noise on every state, in training only.
-        middle_noise: Additional noise at α = ½, relative to the norm of the state; none at the ends. 0 in the paper.
-        mirrored: Each text of a pair is the only target of its own mixture. False in the paper.
-        softmax_sample: Number of tokens, besides those of the minibatch, that the softmax is estimated from in
-            training; 0 for all.
+        norm_penalty: Weight λ of the squared norms of the states (Eq. 6).
+        noise: Standard deviation of the Gaussian noise added to the states in training.
+        middle_noise: Additional noise at α = ½, relative to the norm of the state; it falls to 0 at the ends. 0 in the
+            paper.
+        mirrored: Mix each pair in both orders, with the first text as the only target. False in the paper.
+        softmax_sample: Size of the sampled softmax in training: number of tokens besides those of the minibatch; 0 for
+            the full softmax.
         max_length: Window in tokens; longer texts are mixed sentence by sentence.
-        calibration: Map from the requested ratio to the ratio that is mixed, as knots (requested, mixed).
+        calibration: Map from the requested ratio to the mixed ratio: knots (requested, mixed).
 
     Example:
         >>> LindaConfig.from_json(Path("my-model/config.json")).mixing
@@ -56,7 +57,7 @@ class LindaConfig:
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, dict):
-            raise LindaError(f"base is {shortened(self.base)}; it must be the settings of an encoder-decoder")
+            raise LindaError(f"base is {shortened(self.base)}; it must be the configuration of an encoder-decoder")
         checked_text(self.mask_token, "mask_token")
         if not isinstance(self.mirrored, bool):
             raise LindaError(f"mirrored is {shortened(self.mirrored)}; it must be true or false")
@@ -64,10 +65,10 @@ class LindaConfig:
             raise LindaError(f"mixing is {shortened(self.mixing)}; it must be one of {', '.join(MIXINGS)}")
         checked_number(self.mask_probability, "mask_probability", 0, 1)
         for name in ("norm_penalty", "noise", "middle_noise"):
-            checked_number(getattr(self, name), name, 0, _LARGEST_NUMBER)
-        checked_integer(self.softmax_sample, "softmax_sample", 0, _LARGEST_SIZE)
-        checked_integer(self.max_length, "max_length", 4, _LARGEST_SIZE)
-        self.calibration = _rising(self.calibration)
+            checked_number(getattr(self, name), name, 0, _MAX_SETTING)
+        checked_integer(self.softmax_sample, "softmax_sample", 0, _MAX_SETTING)
+        checked_integer(self.max_length, "max_length", 4, _MAX_SETTING)
+        self.calibration = _checked_knots(self.calibration)
 
     @property
     def window(self) -> int:
@@ -102,12 +103,11 @@ class LindaConfig:
             raise LindaError(f"{path}: {error}") from error
 
 
-def _rising(calibration: Any) -> list[tuple[float, float]]:
-    """Check the knots, because they come from a file."""
+def _checked_knots(calibration: Any) -> list[tuple[float, float]]:
     try:
-        knots = [(float(asked), float(mixed)) for asked, mixed in calibration]
-        rises = all(x0 <= x1 and y0 <= y1 for (x0, y0), (x1, y1) in pairwise(knots))
-        if not (rises and knots[0] == (0, 0) and knots[-1] == (1, 1)):
+        knots = [(float(requested), float(mixed)) for requested, mixed in calibration]
+        is_monotone = all(x0 <= x1 and y0 <= y1 for (x0, y0), (x1, y1) in pairwise(knots))
+        if not (is_monotone and knots[0] == (0, 0) and knots[-1] == (1, 1)):
             raise ValueError
     except (TypeError, ValueError, IndexError, OverflowError):
         raise LindaError(

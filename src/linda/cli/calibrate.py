@@ -1,4 +1,4 @@
-"""`linda calibrate`: fit the map from the requested ratio to the ratio that is mixed."""
+"""`linda calibrate`: fit the map from the requested ratio to the mixed ratio."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ GROUPS = {"Pairs": ("sentences", "pairs", "seed"), "Execution": ("device", "engi
 
 EXAMPLES = """\b
 Examples:
-  After the weights were changed:
+  After a change of the weights:
     linda calibrate my-model --sentences held-out.txt
   More pairs, for a smoother map:
     linda calibrate my-model --sentences reviews.jsonl.gz --pairs 1000
@@ -27,11 +27,10 @@ Examples:
 @device_option
 @engine_option
 def command(model: Path, sentences: str, pairs: int, seed: int, device: str, engine: str) -> None:
-    """Fit the map from the requested ratio to the ratio that is mixed, and store it in MODEL.
+    """Fit the map from the requested ratio to the mixed ratio, and store it in MODEL.
 
-    Afterwards, requesting 0.7 yields texts with a measured share of the first text of 70 % on average. The ends stay
-    exact, and --raw of the other commands ignores the map. Use sentences like those you will mix, which the model was
-    not trained on.
+    Afterwards, a ratio of 0.7 gives texts with a measured share of the first text of 0.7 on average. The ends remain
+    exact, and --raw of the other commands ignores the map. Use held-out sentences similar to those you will mix.
     """
     from linda.errors import LindaError
     from linda.interpolation import Interpolator
@@ -40,10 +39,10 @@ def command(model: Path, sentences: str, pairs: int, seed: int, device: str, eng
     from linda.training.corpus import read_sentences
 
     if not model.is_dir():
-        raise LindaError(f"there is no model folder {str(model)!r} to store a calibration in")
+        raise LindaError(f"there is no model folder {str(model)!r}; give one that `linda train` wrote")
     drawn = draw_pairs(read_sentences(sentences), pairs, seed)
     interpolator = Interpolator.from_pretrained(model, device=device, engine=engine)
     knots = calibrate(interpolator, model, drawn, progress=sys.stderr.isatty())
-    click.echo("asked  mixed")
-    for asked, mixed in knots:
-        click.echo(f"{asked:.3f}  {mixed:.3f}")
+    click.echo("requested  mixed")
+    for requested, mixed in knots:
+        click.echo(f"{requested:9.3f}  {mixed:.3f}")

@@ -1,4 +1,4 @@
-"""`linda cut-base`: a small English base out of a Marian translation model."""
+"""`linda cut-base`: cut a Marian translation model down to a small English base."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ LINES_HELP = "Sentences to count per file."
 @click.command("cut-base", cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
 @click.argument("marian", type=PATH, metavar="MARIAN_FOLDER")
 @click.option("--corpus", type=PATH, multiple=True, required=True, help=CORPUS_HELP)
-@click.option("--pieces", default=30_000, type=click.IntRange(1, 10**7), help="Vocabulary size, including 256 bytes.")
+@click.option("--pieces", default=30_000, type=click.IntRange(1, 10**7), help="Vocabulary size, with 256 byte tokens.")
 @click.option("--decoder-layers", default="0,2,5", help="Numbers of the decoder layers to keep.")
 @click.option("--lines", default=200_000, type=click.IntRange(1, 10**9), help=LINES_HELP)
 @click.option("--seed", default=0, type=SEED, help="Seed of embeddings that the Marian model lacks.")
@@ -48,7 +48,7 @@ def command(
         layers = [int(number) for number in decoder_layers.split(",")]
     except ValueError as error:
         raise LindaError(
-            f"--decoder-layers {decoder_layers:.80}: give numbers separated by commas, such as 0,2,5"
+            f"--decoder-layers is {decoder_layers:.80}; give numbers separated by commas, such as 0,2,5"
         ) from error
 
     from transformers.utils.logging import disable_progress_bar

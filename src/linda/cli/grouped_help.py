@@ -9,8 +9,8 @@ import click
 class GroupedCommand(click.Command):
     """A command whose help lists its options under headings, with their defaults.
 
-    groups: heading → names of parameters. Options that are in no group, such as --help, come last. Give examples as
-    the `epilog`.
+    `groups` maps headings to names of parameters. Options in no group, such as --help, come last. Examples are given as
+    `epilog`.
     """
 
     def __init__(self, *args: Any, groups: Mapping[str, Sequence[str]], **settings: Any) -> None:

@@ -27,7 +27,7 @@ Examples:
 LM_HELP = "Causal language model for perplexity: a folder, a .gguf file or a name on the hub."
 TRIGRAMS_HELP = "Table written by `linda middles table`: adds the best crossovers as a reference (with --lm)."
 RAW_HELP = "Also measure the paper's mixing at the raw ratio; doubles the decoding time."
-STANDARD_HELP = "Bounds of the verdict: for text like the training text, or unlike it."
+STANDARD_HELP = "Bounds of the verdict, for sentences similar to the training data or not."
 
 
 @click.command(cls=GroupedCommand, groups=GROUPS, epilog=EXAMPLES)
@@ -82,7 +82,7 @@ def command(
     from linda.training.corpus import read_sentences
 
     if trigrams is not None and lm is None:
-        raise LindaError(f"--trigrams {trigrams} is only used for perplexity: add --lm MODEL")
+        raise LindaError(f"--trigrams {trigrams} is only used for perplexity; add --lm MODEL")
     check_report_folder(output)
     if figures:
         require_matplotlib()
@@ -117,7 +117,7 @@ def command(
         "trigrams": trigrams and trigrams.name,
         "standard": standard,
         "engine": interpolator.engine.name,
-        "calibration": [(round(asked, 4), round(mixed, 4)) for asked, mixed in interpolator.config.calibration],
+        "calibration": [(round(alpha, 4), round(mixed, 4)) for alpha, mixed in interpolator.config.calibration],
     }
     requirements = write_inspection(inspection, output, about, STANDARDS[standard])
     if figures:

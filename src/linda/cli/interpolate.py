@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from linda.interpolation import Interpolator
     from linda.interpolation.rows import Row
 
-MOST_RATIOS = 10_000  # of one pair
+MAX_RATIOS = 10_000  # of one pair
 
-Request = tuple["Row", dict[str, Any]]  # what is mixed, and the fields that are printed beside the result
+Request = tuple["Row", dict[str, Any]]  # the row to mix, and the fields to print with the result
 
 
 GROUPS = {
@@ -42,9 +42,9 @@ Examples:
 """
 
 ALPHA_HELP = "Share of A, from 0 to 1; several separated by commas.  [default: 0.5]"
-WEIGHTS_HELP = "Share of each text, as in 0.5,0.3,0.2; only the ratios matter.  [default: equal]"
+WEIGHTS_HELP = "Share of each text, such as 0.5,0.3,0.2; only the ratios matter.  [default: equal]"
 PAIRS_HELP = "Read pairs from a TSV, CSV or JSON lines file with columns a and b; - for standard input."
-OUTPUT_HELP = "Write JSON lines to FILE, which appears when complete; - for standard output."
+OUTPUT_HELP = "Write JSON lines to FILE, created when complete; - for standard output."
 N_HELP = "Candidates per pair and ratio, best first (at most 10,000)."
 TOP_P_HELP = "Nucleus sampling threshold (with --sample)."
 TEMPERATURE_HELP = "Sampling temperature; lower values favour likely words (with --sample)."
@@ -56,7 +56,7 @@ BATCH_TOKENS_HELP = "Maximum tokens per batch; affects memory, not results.  [de
 @click.argument("b", required=False)
 @click.argument("more", nargs=-1, metavar="[C]...")
 @click.option("--alpha", metavar="RATIOS", help=ALPHA_HELP)
-@click.option("--ladder", type=click.IntRange(2, MOST_RATIOS), metavar="N", help="Use N evenly spaced ratios, 0 to 1.")
+@click.option("--ladder", type=click.IntRange(2, MAX_RATIOS), metavar="N", help="Use N evenly spaced ratios, 0 to 1.")
 @click.option("--weights", metavar="NUMBERS", help=WEIGHTS_HELP)
 @click.option("--pairs", type=FILE, metavar="FILE", help=PAIRS_HELP)
 @click.option("--output", type=FILE, metavar="FILE", help=OUTPUT_HELP)
@@ -100,7 +100,7 @@ def command(
     A file of pairs may have a column alpha; --alpha and --ladder override it. Results are JSON lines in the order of
     the file. Texts longer than the model's window are mixed sentence by sentence.
     """
-    # Mistakes are reported before the model is loaded.
+    # Options are checked before the model is loaded.
     from linda.engines.decoding import Decoding
 
     if output == "-":
@@ -110,7 +110,7 @@ def command(
     Decoding(**decoding)
     if more or weights is not None:
         if any((alpha, ladder, pairs)):
-            raise LindaError("--alpha, --ladder and --pairs are for two texts; give --weights, one for each text")
+            raise LindaError("--alpha, --ladder and --pairs are for two texts; use --weights for three or more")
         requests = _request_of_texts([a, b, *more], weights, seed)
     else:
         requests = _requests_of_pairs(_pair_rows(a, b, pairs), ratios, seed)
@@ -143,21 +143,21 @@ def _check_output(output: str | None, pairs: str | None) -> None:
 
 
 def _ratios(alpha: str | None, ladder: int | None) -> list[float]:
-    """The ratios that every pair is mixed at; none if neither option says any."""
+    """Return the ratios for every pair; none if neither option is given."""
     if alpha is not None and ladder is not None:
         raise LindaError("give either --alpha or --ladder, not both")
     if ladder is not None:
         return [step / (ladder - 1) for step in range(ladder)]
     parts = [] if alpha is None else alpha.split(",")
-    if len(parts) > MOST_RATIOS:
-        raise LindaError(f"--alpha has {len(parts):,} ratios; give at most {MOST_RATIOS:,}")
+    if len(parts) > MAX_RATIOS:
+        raise LindaError(f"--alpha has {len(parts):,} ratios; give at most {MAX_RATIOS:,}")
     return [checked_ratio(part.strip(), "--alpha") for part in parts]
 
 
 def _pair_rows(a: str | None, b: str | None, pairs: str | None) -> Iterator[PairLine]:
     if pairs is None:
         if a is None or b is None:
-            raise LindaError("two texts are needed: linda interpolate A B, or --pairs FILE (see --help)")
+            raise LindaError("give two texts, as in linda interpolate A B, or --pairs FILE (see --help)")
         return iter([PairLine(checked_text(a, "text A"), checked_text(b, "text B"), alpha=None)])
     if a is not None:
         raise LindaError("give either two texts or --pairs FILE, not both")
@@ -166,7 +166,7 @@ def _pair_rows(a: str | None, b: str | None, pairs: str | None) -> Iterator[Pair
 
 
 def _requests_of_pairs(rows: Iterable[PairLine], ratios: list[float], seed: int) -> Iterator[Request]:
-    """Every pair at every ratio (its own, or 0.5, where `ratios` is empty)."""
+    """Yield every pair at every ratio; without ratios, at its own or 0.5."""
     from linda.interpolation.rows import row_seeds
 
     seeds = row_seeds(seed)
@@ -177,7 +177,7 @@ def _requests_of_pairs(rows: Iterable[PairLine], ratios: list[float], seed: int)
 
 
 def _request_of_texts(texts: Sequence[str | None], weights: str | None, seed: int) -> Iterator[Request]:
-    """One mix of all texts."""
+    """Return the request to mix all texts."""
     from linda.interpolation.rows import row_seeds
 
     checked = [checked_text(text, f"text {number}") for number, text in enumerate(texts, start=1) if text is not None]
@@ -190,7 +190,7 @@ def _number(part: str) -> float:
     try:
         return float(part)
     except ValueError:
-        raise LindaError(f"--weights has {part!r}, not a number; give one for each text, as in 0.5,0.3,0.2") from None
+        raise LindaError(f"--weights has {part!r}, not a number; give one per text, such as 0.5,0.3,0.2") from None
 
 
 @contextmanager
@@ -200,21 +200,21 @@ def _destination(output: str | None) -> Iterator[TextIO]:
             yield file
     else:
         yield sys.stdout
-        sys.stdout.flush()  # here a closed pipe is quiet, at the end of the process it is not
+        sys.stdout.flush()  # a closed pipe is handled here; at the end of the process, Python would print an error
 
 
 def _mixed(
     interpolator: "Interpolator", requests: Iterable[Request], settings: dict[str, Any]
 ) -> Iterator[tuple[dict[str, Any], str]]:
-    """Every candidate of every request, with the fields that are printed beside it."""
-    under_way: deque[dict[str, Any]] = deque()
+    """Yield every candidate of every request, with the fields to print."""
+    pending: deque[dict[str, Any]] = deque()
 
     def rows() -> Iterator["Row"]:
         for row, fields in requests:
-            under_way.append(fields)
+            pending.append(fields)
             yield row
 
     for candidates in interpolator.mix_stream(rows(), **settings):
-        fields = under_way.popleft()
+        fields = pending.popleft()
         for text in candidates:
             yield fields, text

@@ -31,15 +31,15 @@ Examples:
     linda middles make wiki.txt.xz --table trigrams.safetensors --every 2 --offset 1 --output middles
 """
 LM_HELP = "Causal language model that chooses among candidates: a folder, a .gguf file or a hub name."
-RESTYLED_HELP = "Share of pairs in another style: lower case, no full stop, tokenized and others."
+RESTYLED_HELP = "Share of pairs to change in style: lower case, no full stop, spaces around punctuation."
 
 
 @click.group("middles")
 def command() -> None:
     """Make middles: training targets that lie between two texts.
 
-    A middle is a crossover of two real sentences, such as the beginning of one and the end of the other, cut where it
-    reads best. `linda train --middles` learns from them.
+    A middle is a crossover of two real sentences, such as the beginning of one and the end of the other, joined at the
+    most fluent position. `linda train --middles` trains on them.
 
     \b
     Examples:
@@ -53,7 +53,7 @@ def command() -> None:
 @click.argument("corpus", nargs=-1, required=True)
 @click.option("--output", required=True, type=PATH, help="File to write (safetensors).")
 def table(corpus: tuple[str, ...], output: Path) -> None:
-    """Count the n-grams of CORPUS, for scoring seams.
+    """Count the n-grams of CORPUS, which score the seams of crossovers.
 
     CORPUS is one or more files with one sentence per line, plain, .gz or .xz.
     """
@@ -100,8 +100,8 @@ def make(
     CORPUS is one or more files with one sentence per line, plain, .gz or .xz. With `kind<TAB>sentence`, both sentences
     of a pair have the same kind. `FILE=0.45` sets the share of pairs that come from a file.
 
-    Without --lm the trigram model alone chooses: 50 times faster, less fluent. To use several processes, give each
-    --every N and its own --offset.
+    Without --lm, the trigram model alone selects the middles: 50 times faster, less fluent. To use N processes, start
+    each with --every N and a different --offset.
     """
     import math
 

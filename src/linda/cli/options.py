@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options of several commands."""
 
 import math
 from pathlib import Path
@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from linda.engines import NAMES
-from linda.errors import MOST_SEED, LindaError, checked_integer, shortened
+from linda.errors import MAX_SEED, LindaError, checked_integer, shortened
 from linda.files.paths import checked_path
 from linda.files.storage import check_url, is_url
 
@@ -23,7 +23,7 @@ class _UsablePath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
             if is_url(value) and not self.may_be_url:
-                raise LindaError(f"{shortened(value)} is a URL, which this cannot be; give a local path")
+                raise LindaError(f"{shortened(value)} is a URL, which is not supported here; give a local path")
             if is_url(value):
                 check_url(str(value))
             elif str(value) != "-":
@@ -45,14 +45,14 @@ class _Seed(click.ParamType):
     name = "integer"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        return checked_integer(click.INT.convert(value, param, ctx), "seed", 0, MOST_SEED)
+        return checked_integer(click.INT.convert(value, param, ctx), "seed", 0, MAX_SEED)
 
 
 SEED = _Seed()
 
 
 class _NumberRange(click.FloatRange):
-    """A range without NaN and infinity, which a `FloatRange` takes for numbers in it."""
+    """A range without NaN and infinity, which `FloatRange` accepts."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
@@ -85,25 +85,25 @@ translate_option = click.option(
 )
 
 trigrams_option = click.option(
-    "--trigrams", metavar="TABLE", type=FILE, help="Trigram table of crossover, from `linda middles table`."
+    "--trigrams", metavar="TABLE", type=FILE, help="File for crossover, written by `linda middles table`."
 )
 
 on_option = click.option(
     "--on", default="local", type=click.Choice(["local", "ray"]), help="Compute on this machine or on Ray."
 )
 ray_address_option = click.option(
-    "--ray-address", help="Ray cluster: host:port, or auto.  [default: RAY_ADDRESS, or a new one here]"
+    "--ray-address", help="Ray cluster: host:port, or auto.  [default: RAY_ADDRESS, or a new local cluster]"
 )
 gpus_per_worker_option = click.option(
-    "--gpus-per-worker", default=0.0, type=_NumberRange(0), help="GPUs of each worker on Ray."
+    "--gpus-per-worker", default=0.0, type=_NumberRange(0), help="GPUs per Ray worker."
 )
 
 
 def asked_for(context: click.Context) -> set[str]:
-    """The options that were given, by the names of their parameters."""
+    """Return the parameter names of the options that were given on the command line."""
     return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
 def option_name(context: click.Context, parameter: str) -> str:
-    """The name of an option as it is typed."""
+    """Return the name of an option as typed, such as --batch-tokens."""
     return next(known.opts[0] for known in context.command.params if known.name == parameter)

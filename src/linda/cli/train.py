@@ -13,7 +13,7 @@ from linda.errors import LindaError
 
 
 class _Setting(NamedTuple):
-    """An option with defaults from the presets, repeated here so that --help need not import torch; a test compares."""
+    """An option with its defaults in both presets, repeated here so that --help need not import torch (tested)."""
 
     kind: Any
     help: str
@@ -34,10 +34,10 @@ _SETTINGS = {
         "window": _Setting(int, "Size of the shuffle buffer, in sentences.", 65536, 65536),
         "pair_share": _Setting(float, "With --middles: share of minibatches from CORPUS.", 0.2, 0.2),
         "text_share": _Setting(
-            float, "Attention mixing: share of minibatches of sentences of CORPUS, read without a source.", 0.3, 0.3
+            float, "With attention mixing: share of minibatches for language modelling of CORPUS.", 0.3, 0.3
         ),
         "candidates": _Setting(
-            int, "With --middles: crossovers per ratio to learn to choose from; 1 disables this.", 5, 5
+            int, "With --middles: candidate crossovers per ratio in the ranking loss; 1 disables it.", 5, 5
         ),
         "ends": _Setting(float, "With --middles: share of pairs with a copy of one text as an extra target.", 0.4, 0.4),
     },
@@ -50,7 +50,7 @@ _SETTINGS = {
         ),
         "mixing": _Setting(
             str,
-            "states: add the states of both texts; attention: decode from both (default with --middles).",
+            "states: interpolate encoder states; attention: attend to both texts (default with --middles).",
             "states",
             "states",
         ),
@@ -58,15 +58,13 @@ _SETTINGS = {
         "noise": _Setting(float, "Standard deviation of the noise on states.", 0.001, 0.001),
         "middle_noise": _Setting(float, "Additional noise at ratio 0.5, relative to the norm of a state.", 3.4, 0.0),
         "norm_penalty": _Setting(float, "Weight λ of the squared norms of states.", 0.001, 0.001),
-        "mirrored": _Setting(bool, "Mix each pair twice, with one text as the target of each mixture.", True, False),
-        "softmax_sample": _Setting(int, "Vocabulary pieces to estimate the softmax from; 0 uses all.", 6000, 0),
+        "mirrored": _Setting(bool, "Mix each pair in both orders, with the first text as the target.", True, False),
+        "softmax_sample": _Setting(int, "Size of the sampled softmax, in tokens; 0 for the full softmax.", 6000, 0),
     },
     "Optimization": {
         "steps": _Setting(int, "Number of updates.", 20_000, 125_000),
         "pairs": _Setting(int, "Pairs per minibatch, of all processes together.", 32, 8),
-        "texts": _Setting(
-            int, "Sentences per minibatch that is read without a source; 0: two for each of --pairs.", 0, 0
-        ),
+        "texts": _Setting(int, "Sentences per minibatch for language modelling; 0 means twice --pairs.", 0, 0),
         "accumulate": _Setting(int, "Minibatches per update.", 1, 1),
         "learning_rate": _Setting(float, "Learning rate after the warm-up.", 3e-4, 1e-5),
         "warmup": _Setting(int, "Updates of linear warm-up.", 100, 0),
@@ -76,7 +74,7 @@ _SETTINGS = {
         "dropout": _Setting(float, "Dropout; the paper keeps that of the base.", 0.0, None),
         "precision": _Setting(str, "Precision: auto, no, bf16 or fp16.", "auto", "auto"),
         "engine": _Setting(
-            click.Choice(["auto", *NAMES]), "Inference engine that calibrates the trained model.", "auto", "torch"
+            click.Choice(["auto", *NAMES]), "Inference engine for the calibration at the end.", "auto", "torch"
         ),
         "seed": _Setting(int, "Seed of masks, pairs, ratios, noise and dropout.", 0, 0),
     },
@@ -102,7 +100,7 @@ Examples:
 
 
 def _with_setting_options(function: Any) -> Any:
-    """One option per setting."""
+    """Add one option per setting."""
     for settings in reversed(_SETTINGS.values()):
         for name, setting in reversed(settings.items()):
             flag = "--" + name.replace("_", "-")
@@ -149,30 +147,30 @@ def command(
 ) -> None:
     """Train a LINDA model on plain sentences, without labels.
 
-    CORPUS is one or more files with one sentence per line (.txt, where everything up to a tab is ignored; .jsonl with a
-    field "text"; also .gz and .xz), or hub:NAME for a data set of the hub. FILE=0.25 makes a quarter of all sentences
-    come from this file.
+    CORPUS is one or more files of sentences: .txt (one per line; text up to a tab is ignored) or .jsonl (field "text"),
+    plain, .gz or .xz; or hub:NAME for a data set on the hub. With FILE=0.25, a quarter of all sentences come from this
+    file.
 
     Ctrl-C saves a checkpoint; `linda train --output OUTPUT --resume` continues as if the run had not been interrupted.
-    The log, the settings and the checkpoints are in OUTPUT.training, the model is in OUTPUT. To use several GPUs or
-    processes, run it under `accelerate launch` or `torchrun`.
+    The log, the settings and the checkpoints are written to OUTPUT.training, the model to OUTPUT. To use several GPUs
+    or processes, run the command with `accelerate launch` or `torchrun`.
     """
     from linda.interpolation.calibration import RAW
     from linda.training import PRESETS, resumed_settings, train
 
-    asked = {name: value for name, value in given.items() if value is not None}
+    given = {name: value for name, value in given.items() if value is not None}
     for name in ("base", "validation"):
-        if asked.get(name) == "":
+        if given.get(name) == "":
             raise LindaError(f"--{name} is empty; give a name, or leave the option out")
     if middles:
-        asked.setdefault("mixing", "attention")
+        given.setdefault("mixing", "attention")
     if resume:
-        if corpus or middles or set(asked) - {"steps"}:
-            names = ", ".join(["CORPUS"] * bool(corpus) + ["middles"] * bool(middles) + sorted(set(asked) - {"steps"}))
-            raise LindaError(f"--resume keeps the settings of the run; only --steps may change, not {names}")
-        settings = resumed_settings(output, asked.get("steps"))
+        if corpus or middles or set(given) - {"steps"}:
+            names = ", ".join(["CORPUS"] * bool(corpus) + ["middles"] * bool(middles) + sorted(set(given) - {"steps"}))
+            raise LindaError(f"--resume keeps the settings of the run; only --steps can be changed, not {names}")
+        settings = resumed_settings(output, given.get("steps"))
     else:
-        settings = PRESETS[preset].changed(corpus=corpus, middles=middles, **asked)
+        settings = PRESETS[preset].changed(corpus=corpus, middles=middles, **given)
     model = train(settings, output, resume=resume, tensorboard=tensorboard, calibration=not no_calibration)
     is_raw = not no_calibration and settings.config.mixing == "states" and model.config.calibration == RAW
     if is_raw and os.environ.get("RANK", "0") == "0":

@@ -1,7 +1,7 @@
-"""Crossovers of texts: a run of words of one, then of another.
+"""Crossovers of texts: a run of words from one text, then a run from another.
 
 cuts    positions where a text can be cut, and counts before each position
-search  the best crossovers of two texts, given how well the parts of one text follow those of the other
+search  the best crossovers of two texts, given the scores of all seams
 chains  the best crossovers of three or more texts
 """
 

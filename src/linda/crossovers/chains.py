@@ -3,8 +3,8 @@
     x[:i] + y[j:k] + … + z[l:]
 
 The first run is the beginning of its text, the last run the end of its text. Scores and penalties are those of two
-texts (`search`). Runs are added one after the other, and after each the best beginnings are kept for every text that
-may follow (beam search).
+texts (`search`). This is a beam search: runs are added one by one, and after each run the best beginnings are kept for
+every text that may follow.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class ChainSearch:
         """Return the best crossovers for the weights, best first; fewer than `count` if the texts are short or similar.
 
         Args:
-            weights: the share of each text; they sum to 1.
-            count: maximum number of crossovers.
-            tolerance: maximum distance of a share from its weight.
+            weights: Share of each text; they sum to 1.
+            count: Maximum number of crossovers.
+            tolerance: Maximum distance of a share from its weight.
 
         Returns:
             Crossovers with different texts, each with content words of all texts and no repeated run of three chunks.
@@ -77,7 +77,7 @@ class ChainSearch:
         words, length = (self._mean_of(column, weights) for column in (_WORDS, _LENGTH))
         wanted = _Wanted(np.array(weights), words, length, tolerance)
         begun = [_Beginnings.of_text(t) for t in range(len(self._texts))]
-        for left in range(len(self._texts) - 1, 0, -1):  # texts that are still to follow
+        for left in range(len(self._texts) - 1, 0, -1):  # number of texts that still follow
             begun = [self._begun_with(y, begun, wanted, is_last=left == 1) for y in range(len(self._texts))]
         found = [crossover for y in begun for crossover in self._ended(y, wanted, count)]
         return best_different(found, self._texts, count)
@@ -86,7 +86,7 @@ class ChainSearch:
         return sum(weight * float(before[-1, column]) for weight, before in zip(weights, self._before, strict=True))
 
     def _begun_with(self, y: int, begun: Sequence[_Beginnings], wanted: _Wanted, is_last: bool) -> _Beginnings:
-        """Return the best beginnings that are followed by text y, or all of them if this is the last text."""
+        """Return the best beginnings followed by text y, or all of them if this is the last text."""
         found = [self._followed(x, y, wanted, is_last) for x in begun if x.text != y]
         columns = zip(*((each.starts, each.runs, each.words, each.counts) for each in found), strict=True)
         together = _Beginnings(y, *map(np.concatenate, columns))
@@ -101,12 +101,12 @@ class ChainSearch:
         x = x.rows(np.flatnonzero((x.runs[:, :, 0] != y).all(axis=1)))
         before_x, before_y = self._before[x.text], self._before[y]
         words_x, left_of_y = before_x[:, _WORDS], before_y[-1, _WORDS] - before_y[:, _WORDS]
-        fits_x = words_x >= wanted.least_words[x.text]
-        fits_y = left_of_y >= wanted.least_words[y]
+        fits_x = words_x >= wanted.min_words[x.text]
+        fits_y = left_of_y >= wanted.min_words[y]
         if is_last:
-            fits_y &= left_of_y <= wanted.most_words[y]
+            fits_y &= left_of_y <= wanted.max_words[y]
         if not x.runs.shape[1]:  # the first run begins with its text
-            fits_x &= words_x <= wanted.most_words[x.text]
+            fits_x &= words_x <= wanted.max_words[x.text]
         seams = np.where(fits_x[:, None] & fits_y, self._seams[x.text, y], -np.inf)
         places = np.array(largest(seams, SEAMS_PER_DIRECTION), dtype=np.int64).reshape(-1, 2)
         stop, start = places.T  # (q,)
@@ -115,8 +115,8 @@ class ChainSearch:
         fits = (
             (stop > x.starts[:, None])
             & (run[:, :, _CONTENT] > 0)
-            & (run[:, :, _WORDS] >= wanted.least_words[x.text])
-            & (run[:, :, _WORDS] <= wanted.most_words[x.text])
+            & (run[:, :, _WORDS] >= wanted.min_words[x.text])
+            & (run[:, :, _WORDS] <= wanted.max_words[x.text])
         )
         row, seam = np.nonzero(fits)
         closed = np.stack([np.full(len(row), x.text), x.starts[row], stop[seam]], axis=1)
@@ -160,7 +160,7 @@ class ChainSearch:
             yield Crossover(tuple(map(tuple, runs[row].tolist())), share, float(score[row]))
 
     def _unbalanced(self, counts: FloatArray) -> FloatArray:
-        """Brackets and quotation marks without a partner, beyond those of the texts themselves."""
+        """Count unmatched brackets and quotation marks, beyond those of the texts themselves."""
         brackets = max(abs(float(before[-1, _BRACKETS])) for before in self._before)
         quotes = max(float(before[-1, _QUOTES]) % 2 for before in self._before)
         return np.maximum(0, np.abs(counts[:, _BRACKETS]) - brackets) + np.maximum(0, counts[:, _QUOTES] % 2 - quotes)
@@ -169,17 +169,18 @@ class ChainSearch:
 @dataclass(frozen=True)
 class _Wanted:
     weights: FloatArray  # (n,)
-    words: float  # of the mixture, not counting words that several texts have
+    words: float  # number of words of the mixture, without words that several texts have
     length: float  # L̃ of Eq. 3 for n texts, not rounded
     tolerance: float  # of shares
 
     @property
-    def least_words(self) -> FloatArray:
-        """Of the run of each text in a crossover with the right share and length."""
+    def min_words(self) -> FloatArray:
+        """Minimum number of words of each text's run, for the requested share and length."""
         return (self.weights - self.tolerance) * self.words * LENGTH_RANGE[0]
 
     @property
-    def most_words(self) -> FloatArray:
+    def max_words(self) -> FloatArray:
+        """Maximum number of words of each text's run."""
         return (self.weights + self.tolerance) * self.words * LENGTH_RANGE[1]
 
 

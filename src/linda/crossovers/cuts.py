@@ -1,4 +1,4 @@
-"""Where a text can be cut: between words, and between the characters of scripts that are written without spaces."""
+"""Positions where a text can be cut: between words; in scripts written without spaces, between characters."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _CHUNK = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 
 
 class CutText:
-    """A text as a sequence of n chunks, with n + 1 places between them.
+    """A text as a sequence of n chunks, with n + 1 positions where it can be cut.
 
     Args:
-        text: any text.
-        other: the text it is mixed with. Words that both contain say nothing about the origin of a crossover, so
-            only the others are counted.
+        text: Any text.
+        other: The text it is mixed with. Only words that the other text does not contain are counted: they show how
+            much of a crossover comes from this text.
     """
 
     def __init__(self, text: str, other: str) -> None:
@@ -46,22 +46,22 @@ class CutText:
 
     @cached_property
     def words_before(self) -> IntArray:
-        """Own words before each place, (n + 1,)."""
+        """Number of own words before each position, (n + 1,)."""
         return running_total(map(len, self._own_words))
 
     @cached_property
     def content_words_before(self) -> IntArray:
-        """Own words before each place that are not function words, (n + 1,)."""
+        """Number of own content words before each position, (n + 1,)."""
         return running_total(sum(word not in FUNCTION_WORDS for word in chunk) for chunk in self._own_words)
 
     @cached_property
     def brackets_before(self) -> IntArray:
-        """Brackets opened before each place and not yet closed, (n + 1,)."""
+        """Number of open brackets at each position, (n + 1,)."""
         return running_total(_opened(chunk) for chunk in self.chunks)
 
     @cached_property
     def quotes_before(self) -> IntArray:
-        """Straight double quotes before each place, (n + 1,)."""
+        """Number of straight double quotes before each position, (n + 1,)."""
         return running_total(chunk.count('"') for chunk in self.chunks)
 
 
@@ -71,5 +71,5 @@ def running_total(counts: Iterable[int]) -> IntArray:
 
 
 def _opened(chunk: str) -> int:
-    """Brackets that a chunk opens, less those that it closes."""
+    """Return the number of opening brackets of a chunk minus that of closing brackets."""
     return sum(map(chunk.count, "([{")) - sum(map(chunk.count, ")]}"))

@@ -1,12 +1,12 @@
 """The best crossovers of two texts.
 
-A crossover keeps a run of chunks of one text, then of the other:
+A crossover is a run of chunks of one text, then a run of the other:
 
     a[:i] + b[j:]                 one seam
     a[:i] + b[j:k] + a[l:]        two seams
 
 and the same with a and b exchanged. Its score is the sum of the scores of its runs and seams, minus penalties for
-deviating from the requested ratio and length. The scores of seams come from a trigram model (`linda.middles`) or from
+deviations from the requested ratio and length. The scores of seams come from a trigram model (`linda.middles`) or from
 the decoder of a LINDA model (`linda.interpolation`).
 """
 
@@ -23,21 +23,21 @@ from numpy.typing import NDArray
 from linda.crossovers.cuts import CutText, IntArray
 
 FloatArray = NDArray[np.float64]
-Run = tuple[int, int, int]  # text (0: a, 1: b), first chunk, the chunk after the last
-Seam = tuple[int, int, int, int]  # the text before it, its chunks before it; the text after it, its chunks before it
+Run = tuple[int, int, int]  # text (0: a, 1: b), start, stop
+Seam = tuple[int, int, int, int]  # x, i, y, j for x[:i] + y[j:]
 
-# How far a crossover may deviate from the requested ratio and length.
+# Maximum deviation of a crossover from the requested ratio and length.
 SHARE_TOLERANCE = 0.1
-WIDE_SHARE_TOLERANCE = 0.2  # for texts so short that no crossover is nearer
-LENGTH_RANGE = (0.75, 1.334)  # a third more than wanted is possible with three words
+WIDE_SHARE_TOLERANCE = 0.2  # for short texts without a crossover within SHARE_TOLERANCE
+LENGTH_RANGE = (0.75, 1.334)  # 1.334, not 1.33: allows four words instead of three
 
 SHARE_PENALTY, LENGTH_PENALTY = 4.0, 1.5
-# Near an end, most crossovers within the tolerance lie on its inner side, which would bias the mean share inwards.
-# Crossovers farther from the ratio than this part of its distance to the end are used only if there are no others.
+# For a ratio near 0 or 1, most crossovers within the tolerance have a share closer to ½, which biases the mean share.
+# Crossovers farther from the ratio than this fraction of its distance to 0 or 1 are used only if there are no others.
 NEAR_AN_END = 0.6
 FARTHER_PENALTY = 100.0
-UNBALANCED_PENALTY = 1.5  # for each bracket or quotation mark without its partner
-SEAMS_PER_DIRECTION = 100  # candidates per direction for crossovers with several seams
+UNBALANCED_PENALTY = 1.5  # for each unmatched bracket or quotation mark
+SEAMS_PER_DIRECTION = 100  # best seams per direction that are combined to crossovers with several seams
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Crossover:
 
     Attributes:
         runs: (text, start, stop) of each run.
-        share: words from a divided by words from any text, not counting words that several texts have.
-        score: higher is better.
+        share: Share of the words from a, not counting words that several texts have.
+        score: Score; higher is better.
     """
 
     runs: tuple[Run, ...]
@@ -72,11 +72,11 @@ class SeamScores:
     """Scores of the parts of a crossover.
 
     Attributes:
-        seams: for texts x and y, how well y[j:] follows x[:i], compared to its own context, (n + 1, m + 1).
-        runs: of each text, cumulative scores of the chunks before each place, (n + 1,).
-        lengths: of each text, the number of tokens before each place, for the length penalty.
-        per_token: if above 0, the mean worth per token counts, times this, instead of the sum.
-        second_seam: added for a second seam.
+        seams: For texts x and y, the score of y[j:] after x[:i], relative to y[j:] in its own context, (n + 1, m + 1).
+        runs: For each text, cumulative scores of the chunks before each position, (n + 1,).
+        lengths: For each text, the number of tokens before each position, for the length penalty.
+        per_token: If above 0, the score is this factor times the mean per token, instead of the sum.
+        second_seam: Added to the score of crossovers with two seams.
     """
 
     seams: Mapping[tuple[int, int], FloatArray]
@@ -86,7 +86,7 @@ class SeamScores:
     second_seam: float = 0.0
 
     def weighted(self, worth: FloatArray, length: IntArray | FloatArray) -> FloatArray:
-        """Return what worth contributes to the score of a crossover of the given length (plus an end marker)."""
+        """Return the part of the score that comes from runs and seams; length: number of tokens without end marker."""
         return self.per_token * worth / (length + 1) if self.per_token else worth
 
 
@@ -108,9 +108,9 @@ class CrossoverSearch:
         """Return the best crossovers for a ratio, best first; fewer than `count` if the texts are short or similar.
 
         Args:
-            alpha: the share of a.
-            count: maximum number of crossovers.
-            tolerance: maximum distance of a crossover's share from alpha.
+            alpha: Share of a.
+            count: Maximum number of crossovers.
+            tolerance: Maximum distance of a crossover's share from alpha.
 
         Returns:
             Crossovers with different texts, each with content words of both and no repeated run of three chunks.
@@ -169,7 +169,7 @@ class CrossoverSearch:
         return [np.array(seams, dtype=np.int64).reshape(-1, 2) for seams in found]
 
     def _totals(self, *runs: tuple[int, IntArray | int, IntArray | int]) -> _Totals:
-        """Sum over runs (text, start, stop), whose places are arrays that broadcast."""
+        """Sum over runs (text, start, stop), whose positions are arrays that broadcast."""
 
         def total(before: Sequence[NDArray], of: int | None = None) -> NDArray:
             counts = [before[t][stop] - before[t][start] for t, start, stop in runs if of in (None, t)]
@@ -187,7 +187,7 @@ class CrossoverSearch:
         )
 
     def _unbalanced(self, total: Callable[[tuple[NDArray, NDArray]], NDArray]) -> IntArray | None:
-        """Return how many brackets and quotation marks lack their partner; None if the texts have none at all."""
+        """Count unmatched brackets and quotation marks; None if neither text has any."""
         a, b = self._texts
         if not any(x.brackets_before.any() or x.quotes_before.any() for x in (a, b)):
             return None
@@ -232,7 +232,7 @@ class _Totals:
 
 def best_different(found: Iterable[Crossover], texts: Sequence[CutText], count: int) -> list[Crossover]:
     """Return the best crossovers with different texts, best first, without those that repeat themselves."""
-    # If two texts have the same word at a seam, several crossovers give the same text.
+    # If both texts have the same word at a seam, several crossovers give the same text.
     by_text: dict[tuple[str, ...], Crossover] = {}
     chunks = [text.chunks for text in texts]
     for crossover in sorted(found, key=lambda crossover: -crossover.score):
@@ -247,7 +247,7 @@ def _parts(crossover: Crossover, chunks: Sequence[list[str]]) -> list[list[str]]
 
 
 def _repeats(crossover: Crossover, chunks: Sequence[list[str]]) -> bool:
-    """Whether a run of three chunks occurs twice, or the same chunk stands on both sides of a seam."""
+    """Whether three consecutive chunks occur twice, or the same chunk is on both sides of a seam."""
     parts = _parts(crossover, chunks)
     if any(before and after and before[-1] == after[0] for before, after in pairwise(parts)):
         return True
@@ -257,7 +257,7 @@ def _repeats(crossover: Crossover, chunks: Sequence[list[str]]) -> bool:
 
 
 def naive_splice(a: str, b: str, alpha: float = 0.5) -> str:
-    """Join the first α of a and the last 1 − α of b, regardless of the words: the baseline for crossovers."""
+    """Join the first α of a and the last 1 − α of b, regardless of the words: a baseline."""
     first, second = CutText(a, b), CutText(b, a)
     i, j = (int(alpha * len(text) + 0.5) for text in (first, second))
     return Crossover(((0, 0, i), (1, j, len(second))), alpha, 0.0).text(first, second).strip()

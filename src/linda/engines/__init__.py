@@ -1,19 +1,23 @@
-"""Engines compute a model: they encode texts, and decode token ids from encoder states.
+"""Inference engines: they encode texts, and decode token ids from encoder states.
 
 `int8` computes with 8-bit integers on any CPU, for the model families it supports. `torch` runs any model on any
-device. "auto" selects the first engine that can run. Both mostly write the same text; a word may differ, because 8 bits
-round more than 32.
+device. "auto" selects the first engine that can run. Both mostly generate the same text; a word may differ, because
+8-bit numbers are less precise.
 
 decoding      all settings of decoding
 search        beam search, greedy decoding and sampling, for both engines
-forced        scores of given texts, for both engines
-torch_engine  the engine that runs everywhere; `paths` shares the keys and values of its beams
+forced        scores of given texts (forced decoding), for both engines
+torch_engine  the engine for any model and device
+paths         its beams, which share keys and values
 gpu           half precision, and the batch size that fits in memory
-int8_engine   the engine for CPUs
-bart_family   its network; `attention`, and `linear` layers over `quantized` weights
-layout        where the tokens of a batch stand in a padded tensor
-int8_paths    its beams, as a tree
-short_list    its output layer, over a part of the vocabulary
+int8_engine   the fast engine for CPUs
+bart_family   its network
+attention     its attention
+linear        its linear layers
+quantized     8-bit weights and activations
+layout        positions of the tokens of a batch in a padded tensor
+int8_paths    its beams, whose cache is a tree
+short_list    its output layer over part of the vocabulary
 """
 
 from __future__ import annotations
@@ -29,10 +33,10 @@ if TYPE_CHECKING:
 
     from linda.config import LindaConfig
     from linda.engines.decoding import Decoding, Hypothesis
-    from linda.engines.forced import Reading
+    from linda.engines.forced import ForcedScores
     from linda.model import LindaModel
 
-# Fastest first: "auto" selects the first that can run here.
+# Fastest first: "auto" selects the first that can run.
 NAMES = ("int8", "torch")
 
 
@@ -40,13 +44,13 @@ CPU_BATCH_TOKENS = 4096  # measured: docs/explanation/decoding.md
 
 
 class Engine(Protocol):
-    """What the interpolator needs from an engine."""
+    """The interface of an engine."""
 
     name: str
 
     @property
     def device(self) -> torch.device:
-        """Where the model runs."""
+        """Device of the model."""
         ...
 
     @property
@@ -74,14 +78,14 @@ class Engine(Protocol):
         returned in the order in which they are drawn, so the first sample does not depend on `n`.
 
         Args:
-            states: encoder states that the decoder attends to, (B, S, d).
+            states: Encoder states that the decoder attends to, (B, S, d).
             mask: 1 for real states, 0 for padding, (B, S).
-            decoding: decoding settings.
-            seeds: one seed per row, for sampling.
-            pieces: token ids of the two source texts of each row, for engines that restrict the output vocabulary;
+            decoding: Decoding settings.
+            seeds: One seed per row, for sampling.
+            pieces: Token ids of the two source texts of each row, for engines that restrict the output vocabulary;
                 ignored by others.
-            prior: added to the attention scores of each state in every layer and head, (B, S); None adds nothing.
-            lengths: target length L̃ of each row, which limits the output length; defaults to the number of states.
+            prior: Added to the attention scores of each state in every layer and head, (B, S); None adds nothing.
+            lengths: Target length L̃ of each row, which limits the output length; defaults to the number of states.
 
         Returns:
             `decoding.n` hypotheses per row, best first.
@@ -91,26 +95,29 @@ class Engine(Protocol):
         """
         ...
 
-    def read(
+    def score(
         self,
         states: torch.Tensor,
         mask: torch.Tensor,
         sequences: Sequence[Sequence[Sequence[int]]],
         wanted: Sequence[Sequence[int]],
         prior: torch.Tensor | None = None,
-    ) -> Reading:
+    ) -> ForcedScores:
         """Score given sequences (forced decoding): log-probabilities of tokens after each position.
 
         Args:
-            states: encoder states that the decoder attends to, (B, S, d).
+            states: Encoder states that the decoder attends to, (B, S, d).
             mask: 1 for real states, 0 for padding, (B, S).
-            sequences: token sequences of each row, without start and end markers.
-            wanted: the tokens of each row whose log-probability is returned. An engine that restricts the output
-                vocabulary of a row adds them to it.
-            prior: as in `decode`.
+            sequences: Token sequences of each row, without start and end markers.
+            wanted: Tokens of each row whose log-probability to return. An engine that restricts the output vocabulary
+                of a row adds them to it.
+            prior: As in `decode`.
 
         Returns:
-            The log-probabilities (`log_p`), with a method to score continuations of any prefix (`read_on`).
+            The log-probabilities (`log_p`), with a method to score other continuations of a prefix (`score_branches`).
+
+        Example:
+            engine.score(states, mask, sequences=[[[5, 6, 7]]], wanted=[[6, 7]]).log_p[0][0]  # (4, 2)
         """
         ...
 
@@ -120,11 +127,11 @@ def choose(name: str, base: dict[str, Any], device: torch.device) -> str:
 
     Args:
         name: "auto" or the name of an engine.
-        base: the configuration of the encoder-decoder, as `transformers` writes it.
-        device: where the model runs.
+        base: Configuration of the encoder-decoder, in the format of `transformers`.
+        device: Device of the model.
     """
     if name not in ("auto", *NAMES):
-        raise LindaError(f"unknown engine {name!r}: choose one of auto, {', '.join(NAMES)}")
+        raise LindaError(f"unknown engine {name!r}; choose one of auto, {', '.join(NAMES)}")
     if name == "torch":
         return name
     from linda.engines.int8_engine import Int8Engine
@@ -133,14 +140,12 @@ def choose(name: str, base: dict[str, Any], device: torch.device) -> str:
     if why_not is None:
         return "int8"
     if name == "int8":
-        raise LindaError(
-            f"the int8 engine cannot run here: {why_not}; use the engine that always runs (--engine torch)"
-        )
+        raise LindaError(f"the int8 engine cannot run here: {why_not}; use the torch engine (--engine torch)")
     return "torch"
 
 
 def load(name: str, model: LindaModel) -> Engine:
-    """Create an engine for a model in memory. Only the torch engine follows later changes of the weights."""
+    """Create an engine for a model in memory. Later changes of the weights affect only the torch engine."""
     if choose(name, model.config.base, model.device) == "int8":
         from linda.engines.int8_engine import Int8Engine
 
@@ -168,8 +173,8 @@ def load_folder(name: str, folder: Path, config: LindaConfig, device: torch.devi
         weights = load_weights(path, "seq2seq.")
         try:
             return Int8Engine(config.base, weights)
-        except (KeyError, RuntimeError) as error:  # names or shapes that do not fit the configuration
-            raise LindaError(f"{path} does not fit {CONFIG_FILE}: {str(error).splitlines()[-1].strip()}") from error
+        except (KeyError, RuntimeError) as error:  # names or shapes that do not match the configuration
+            raise LindaError(f"{path} does not match {CONFIG_FILE}: {str(error).splitlines()[-1].strip()}") from error
     from linda.engines.torch_engine import TorchEngine
 
     return TorchEngine(load_seq2seq(folder, config).to(device, dtype))

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from linda.model.batching import NARROWEST
+from linda.model.batching import MIN_WIDTH
 
 
 def attention_bias(mask: Tensor, prior: Tensor | None = None) -> Tensor:
     """Return the bias added to the attention scores, (B, n): −∞ where the mask (B, n) is 0, else the prior.
 
-    The prior (B, n) is a log-probability per position, such as log α on one text and log(1 − α) on the other.
+    The prior (B, n) is added to the scores, such as log α for positions of one text and log(1 − α) for the other.
     """
     bias = torch.zeros(mask.shape, device=mask.device) if prior is None else prior.to(torch.float32, copy=True)
     return bias.masked_fill_(mask == 0, -torch.inf)
@@ -25,9 +25,13 @@ def attention_bias(mask: Tensor, prior: Tensor | None = None) -> Tensor:
 def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
     """Compute softmax(q·K + bias)·V for queries that are already scaled, (B·q, H·k).
 
-    The matrices are small: for them this is faster than PyTorch's fused attention.
+    The matrices are small, and for small matrices this is faster than PyTorch's fused attention.
 
-    queries (B, q, H, k), keys (B, H, k, n), values (B, H, n, k), bias (B, 1, q or 1, n).
+    Args:
+        queries: Scaled queries, (B, q, H, k).
+        keys: Keys, (B, H, k, n).
+        values: Values, (B, H, n, k).
+        bias: Added to the scores, (B, 1, q or 1, n).
     """
     rows, count, heads, size = queries.shape
     queries = queries.transpose(1, 2).reshape(rows * heads, count, size)
@@ -38,24 +42,29 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tenso
 
 
 class Prefix(NamedTuple):
-    """Tokens that branches continue."""
+    """Keys and values of the tokens before the branches."""
 
     keys: Tensor  # (B, H, n, k)
     values: Tensor  # (B, H, n, k)
-    bias: Tensor  # (B, 1, c, 1, n): added to the scores of the tokens for each of c branches
+    bias: Tensor  # (B, 1, c, 1, n): added to the scores of these tokens, for each of c branches
 
 
 def attend_branches(queries: Tensor, keys: Tensor, values: Tensor, prefix: Prefix) -> Tensor:
-    """Attention of the t tokens of c branches, each to a prefix and to its own tokens so far, (B·c·t, H·k).
+    """Compute causal attention for c branches of t tokens, each to its prefix and to itself, (B·c·t, H·k).
 
-    queries (scaled), keys and values (B, c, t, H, k). Branches do not see each other, so that a score is computed only
-    for the tokens of the prefix and t tokens of the branch.
+    Branches do not attend to each other, so scores are computed only for the prefix and the t tokens of the branch.
+
+    Args:
+        queries: Scaled queries, (B, c, t, H, k).
+        keys: Keys, (B, c, t, H, k).
+        values: Values, (B, c, t, H, k).
+        prefix: The tokens before the branches.
     """
     rows, count, length, heads, size = queries.shape
     queries, keys, values = (tensor.permute(0, 3, 1, 2, 4).contiguous() for tensor in (queries, keys, values))
     before = prefix.keys.shape[2]
-    # NARROWEST places for own tokens: the rounding of softmax depends on the width.
-    scores = queries.new_full((rows, heads, count, length, before + max(length, NARROWEST)), -torch.inf)
+    # At least MIN_WIDTH columns for the branch: the rounding of softmax depends on the width.
+    scores = queries.new_full((rows, heads, count, length, before + max(length, MIN_WIDTH)), -torch.inf)
     of_prefix = torch.bmm(queries.view(rows * heads, -1, size), prefix.keys.flatten(0, 1).transpose(1, 2))
     torch.add(of_prefix.view(rows, heads, count, length, -1), prefix.bias, out=scores[..., :before])
     own = torch.bmm(queries.view(-1, length, size), keys.view(-1, length, size).transpose(1, 2))

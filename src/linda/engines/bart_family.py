@@ -1,6 +1,6 @@
 """Encoder and decoder of the BART family with 8-bit linear layers, in plain PyTorch.
 
-BART, mBART, Marian and Pegasus are one architecture with four variations: pre- or post-normalization, normalized
+BART, mBART, Marian and Pegasus have one architecture with four variations: pre- or post-normalization, normalized
 embeddings, a final normalization, and the offset of positions. All but the first can be inferred from the weights.
 `transformers` is not imported, because the import alone takes seconds.
 
@@ -35,7 +35,7 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
     "relu": (torch.relu_, 0.0),
 }
 
-# With more tokens, the activations between two layers no longer fit in the cache of a core.
+# Tokens encoded at once: with more, the activations between two layers no longer fit in the cache of a core.
 _TOKENS_AT_ONCE = 512
 
 
@@ -45,31 +45,31 @@ class _Weights:
     def __init__(self, state: Mapping[str, Tensor], prefix: str, product: type[Product]) -> None:
         self._state, self._prefix, self._product = state, prefix, product
 
-    def at(self, place: str) -> _Weights:
-        return _Weights(self._state, f"{self._prefix}{place}.", self._product)
+    def at(self, module: str) -> _Weights:
+        return _Weights(self._state, f"{self._prefix}{module}.", self._product)
 
     def __getitem__(self, name: str) -> Tensor:
         return self._state[self._prefix + name].detach().float()
 
-    def linear(self, *places: str, scale_first: float = 1.0, floor: float = 0.0) -> Linear:
+    def linear(self, *modules: str, scale_first: float = 1.0, floor: float = 0.0) -> Linear:
         """Concatenate layers with the same input into one; the outputs of the first are scaled."""
-        scales = [scale_first] + [1.0] * (len(places) - 1)
+        scales = [scale_first] + [1.0] * (len(modules) - 1)
         weight, bias = (
-            torch.cat([self[f"{place}.{part}"] * scale for place, scale in zip(places, scales, strict=True)])
+            torch.cat([self[f"{module}.{part}"] * scale for module, scale in zip(modules, scales, strict=True)])
             for part in ("weight", "bias")
         )
         return Linear.of(weight, bias, self._product, floor)
 
-    def norm(self, place: str) -> Norm:
-        weight, bias = self[f"{place}.weight"], self[f"{place}.bias"]
+    def norm(self, module: str) -> Norm:
+        weight, bias = self[f"{module}.weight"], self[f"{module}.bias"]
         return lambda rows: F.layer_norm(rows, weight.shape, weight, bias)
 
-    def norm_if_any(self, place: str) -> Norm:
-        return self.norm(place) if f"{self._prefix}{place}.weight" in self._state else _same
+    def norm_if_any(self, module: str) -> Norm:
+        return self.norm(module) if f"{self._prefix}{module}.weight" in self._state else _identity
 
 
 class _Residual:
-    """x + f(x), normalized before or after f, depending on the family."""
+    """A residual connection x + f(x), normalized before f or after the sum, depending on the family."""
 
     def __init__(self, norm: Norm, first: bool) -> None:
         self._norm, self._first = norm, first
@@ -120,7 +120,7 @@ class AttendedSource(Protocol):
         ...
 
     def keep(self, into: list[int], moved: list[int], count: int) -> None:
-        """Move the rows `moved` to the places `into`, and keep the first `count` rows."""
+        """Move the rows `moved` to the indices `into`, and keep the first `count` rows."""
         ...
 
 
@@ -141,7 +141,7 @@ class DecoderLayer:
         self._forward_residual = _Residual(weights.norm("final_layer_norm"), first)
 
     def source_memory(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of the source states (B, L, d), (B, L, H, k) each."""
+        """Compute the keys and values of the source states (B, L, d), (B, L, H, k) each."""
         memory = self._source_memory(quantize(states.flatten(0, 1)))
         keys, values = memory.view(*states.shape[:2], 2, self.heads, self.head_size).unbind(dim=2)
         return keys, values
@@ -156,10 +156,10 @@ class DecoderLayer:
         """Process tokens: rows (N, d) → (N, d).
 
         Args:
-            rows: the states of the tokens, (N, d).
-            layout: where they stand in a tensor (B, q).
-            past: self-attention over these and earlier tokens: queries, keys and values (B, q, H, k) → (B·q, d).
-            source: the cross-attention of this layer.
+            rows: States of the tokens, (N, d).
+            layout: Positions of the tokens in a tensor (B, q).
+            past: Self-attention to these and earlier tokens: queries, keys and values (B, q, H, k) → (B·q, d).
+            source: Cross-attention of this layer.
         """
 
         def attend_past(rows: Tensor) -> Tensor:
@@ -173,10 +173,10 @@ class DecoderLayer:
 
 
 class _States:
-    """Cross-attention over several states."""
+    """Cross-attention to several states."""
 
     def __init__(self, layer: DecoderLayer, states: Tensor, bias: Tensor) -> None:
-        """Create it for states (B, L, d), with a bias (B, L) of their attention scores."""
+        """Compute keys and values of states (B, L, d); the bias (B, L) is added to their attention scores."""
         self._layer = layer
         keys, values = layer.source_memory(states)
         self._keys, self._values = keys.permute(0, 2, 3, 1).contiguous(), values.transpose(1, 2).contiguous()
@@ -195,10 +195,10 @@ class _States:
 
 
 class _OneState:
-    """Cross-attention over one state: softmax gives it the weight 1, so that the result is the same for all tokens."""
+    """Cross-attention to a single state, whose weight is always 1: the result is the same for all tokens."""
 
     def __init__(self, layer: DecoderLayer, states: Tensor) -> None:
-        """Create it for states (B, 1, d)."""
+        """Compute the result for states (B, 1, d)."""
         _, values = layer.source_memory(states)
         self._written = layer.write_source(quantize(values.flatten(1)))  # (B, d)
 
@@ -210,7 +210,7 @@ class _OneState:
 
 
 def kept(rows: Tensor, into: list[int], moved: list[int], count: int) -> Tensor:
-    """Move the rows `moved` to the places `into`, and return the first `count` rows."""
+    """Move the rows `moved` to the indices `into`, and return the first `count` rows."""
     rows[into] = rows[moved]
     return rows[:count]
 
@@ -225,7 +225,7 @@ class _Embedding:
         self._norm = weights.norm_if_any("layernorm_embedding")
 
     def __call__(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Embed ids of any shape at the given positions, whose shape broadcasts to it, (…, d)."""
+        """Embed ids of any shape at positions that broadcast to this shape, (…, d)."""
         return self._norm(F.embedding(ids, self._tokens).mul_(self._scale).add_(self._positions[positions]))
 
     @property
@@ -234,12 +234,12 @@ class _Embedding:
 
 
 class Network:
-    """The whole model.
+    """The whole encoder-decoder.
 
     Args:
-        base: configuration of the encoder-decoder, as `transformers` writes it.
-        state: weights with the names of `LindaModel.state_dict()`.
-        product: the matrix product to use.
+        base: Configuration of the encoder-decoder, in the format of `transformers`.
+        state: Weights with the names of `LindaModel.state_dict()`.
+        product: Implementation of the integer product.
     """
 
     def __init__(self, base: Mapping[str, Any], state: Mapping[str, Tensor], product: type[Product]) -> None:
@@ -273,9 +273,9 @@ class Network:
         """Return the cross-attention of every layer.
 
         Args:
-            states: encoder states, (B, L, d).
-            bias: added to their attention scores, (B, L).
-            filled: how many masked states to append, so that sums are rounded in the same way in all batches.
+            states: Encoder states, (B, L, d).
+            bias: Added to their attention scores, (B, L).
+            filled: Number of masked states to append, so that sums are rounded in the same way in all batches.
         """
         if states.shape[1] == 1:
             return [_OneState(layer, states) for layer in self.layers]
@@ -296,5 +296,5 @@ class Network:
         return self._encoder_norm(states).view(*ids.shape, -1)
 
 
-def _same(rows: Tensor) -> Tensor:
+def _identity(rows: Tensor) -> Tensor:
     return rows

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from linda.errors import LindaError, shortened
+from linda.errors import LindaError, checked_integer, checked_number, shortened
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from linda.model import LindaModel
 
-# Each beam and each candidate is a sequence in the batch, so they need a limit.
-MOST_BEAMS = 128
-MOST_CANDIDATES = 10_000
-_MOST_TOKENS = 10**6
+# Each beam and each candidate is a sequence in the batch.
+MAX_BEAMS = 128
+MAX_CANDIDATES = 10_000
+_MAX_TOKENS = 10**6
 
 _FRAME_SETTINGS = (
     "decoder_start_token_id",
@@ -34,7 +34,7 @@ class Hypothesis:
     """One decoded text.
 
     `ids` includes the end marker but not the start marker. `score` is the sum of the tokens' log-probabilities
-    (of the model itself, before temperature, top-p and top-k) divided by length ** length_penalty.
+    (before temperature, top-p and top-k) divided by length ** length_penalty.
     """
 
     ids: list[int]
@@ -60,12 +60,12 @@ class Frame:
 
     @classmethod
     def from_config(cls, settings: Mapping[str, Any]) -> Frame:
-        """Read them from the configuration of a model, as `transformers` writes it."""
-        needed = ("decoder_start_token_id", "eos_token_id", "pad_token_id")
-        for name in needed:
+        """Read them from a configuration in the format of `transformers`."""
+        required = ("decoder_start_token_id", "eos_token_id", "pad_token_id")
+        for name in required:
             if settings.get(name) is None:
-                raise LindaError(f"the base model defines no {name}: set it in its config.json")
-        start, end, pad = (settings[name] for name in needed)
+                raise LindaError(f"the base model defines no {name}; set it in its config.json")
+        start, end, pad = (settings[name] for name in required)
         return cls(
             start=start,
             ends=tuple(end) if isinstance(end, list) else (end,),
@@ -93,17 +93,17 @@ class Decoding:
     L̃ mixed states may have at most max_ratio·L̃ + max_extra tokens, end marker included.
 
     Attributes:
-        beams: beam width.
-        n: number of candidates: the n best beams, or n independent samples.
-        sample: sample instead of searching.
-        temperature: softmax temperature of sampling.
-        top_p: nucleus sampling threshold.
-        top_k: sample from the k likeliest tokens; 0 means all.
-        length_penalty: exponent of the length by which scores are divided.
-        no_repeat_ngram: size of n-grams that must not occur twice; 0 allows all.
-        max_ratio: see above.
-        max_extra: see above.
-        withheld: token ids that are never generated.
+        beams: Beam width.
+        n: Number of candidates: the n best beams, or n independent samples.
+        sample: Sample instead of searching.
+        temperature: Softmax temperature of sampling.
+        top_p: Nucleus sampling threshold.
+        top_k: Sample from the k most likely tokens; 0 disables top-k.
+        length_penalty: Exponent of the length that scores are divided by.
+        no_repeat_ngram: Size of n-grams that must not occur twice; 0 disables the check.
+        max_ratio: Maximum length relative to L̃ (see above).
+        max_extra: Tokens allowed in addition (see above).
+        withheld: Token ids that are never generated.
 
     Example:
         >>> Decoding(beams=8, n=3)  # as keyword arguments: linda.mix(a, b, beams=8, n=3)
@@ -132,55 +132,41 @@ class Decoding:
         return cls(**settings)
 
     def __post_init__(self) -> None:
-        self._check_integer("beams", 1, MOST_BEAMS)
-        self._check_integer("n", 1, MOST_CANDIDATES)
-        self._check_number("temperature", 0.001, 1000)
-        self._check("top_p", 0 < self._number("top_p") <= 1, "a number above 0 and up to 1")
-        self._check_integer("top_k", 0, _MOST_TOKENS)
-        self._check_number("length_penalty", -100, 100)
-        self._check_integer("no_repeat_ngram", 0, _MOST_TOKENS)
-        self._check_number("max_ratio", 0.001, 1000)
-        self._check_integer("max_extra", 0, _MOST_TOKENS)
+        checked_integer(self.beams, "beams", 1, MAX_BEAMS)
+        checked_integer(self.n, "n", 1, MAX_CANDIDATES)
+        checked_number(self.temperature, "temperature", 0.001, 1000)
+        if not checked_number(self.top_p, "top_p", 0, 1):
+            raise LindaError("top_p is 0; it must be above 0")
+        checked_integer(self.top_k, "top_k", 0, _MAX_TOKENS)
+        checked_number(self.length_penalty, "length_penalty", -100, 100)
+        checked_integer(self.no_repeat_ngram, "no_repeat_ngram", 0, _MAX_TOKENS)
+        checked_number(self.max_ratio, "max_ratio", 0.001, 1000)
+        checked_integer(self.max_extra, "max_extra", 0, _MAX_TOKENS)
         are_tokens = isinstance(self.withheld, Sequence) and all(isinstance(token, int) for token in self.withheld)
-        self._check("withheld", are_tokens and all(token >= 0 for token in self.withheld), "a list of token ids")
+        if not (are_tokens and all(token >= 0 for token in self.withheld)):
+            raise LindaError(f"withheld is {shortened(self.withheld)}; it must be a list of token ids")
         if self.sample:
             return
         if self.n > self.beams:
-            raise LindaError(f"n={self.n} is more than beams={self.beams}: raise beams, or use sampling")
+            raise LindaError(f"n={self.n} is more than beams={self.beams}; raise beams, or use sampling")
         for name in ("temperature", "top_p", "top_k"):
             if getattr(self, name) != getattr(type(self), name):
-                raise LindaError(f"{name}={getattr(self, name)} applies only to sampling: add sample=True (--sample)")
-
-    def _check(self, name: str, fits: bool, wanted: str) -> None:
-        if not fits:
-            raise LindaError(f"{name}={shortened(getattr(self, name))} is not valid: give {wanted}")
-
-    def _check_integer(self, name: str, least: int, most: int) -> None:
-        value = getattr(self, name)
-        is_integer = hasattr(value, "__index__") and not isinstance(value, bool)
-        self._check(name, is_integer and least <= value <= most, f"a whole number from {least} to {most:,}")
-
-    def _check_number(self, name: str, least: float, most: float) -> None:
-        self._check(name, least <= self._number(name) <= most, f"a number from {least:g} to {most:g}")
-
-    def _number(self, name: str) -> float:
-        value = getattr(self, name)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+                raise LindaError(f"{name}={getattr(self, name)} applies only to sampling; add sample=True (--sample)")
 
     @property
     def paths(self) -> int:
-        """Sequences decoded in parallel for one row."""
+        """Number of sequences decoded in parallel for one row."""
         return self.n if self.sample else self.beams
 
     def limit(self, length: int, window: int | None) -> int:
-        """Maximum number of tokens decoded from `length` mixed states, end marker included."""
+        """Return the maximum number of tokens decoded from `length` mixed states, end marker included."""
         limit = max(3, math.ceil(self.max_ratio * length) + self.max_extra)
         return limit if window is None else min(limit, window)
 
     def generate_kwargs(self, seq2seq: PreTrainedModel, length: int) -> dict[str, Any]:
-        """Return the equivalent arguments of `transformers`' generate, for a longest row of `length` mixed states.
+        """Return the equivalent arguments of `generate` in `transformers`; length: mixed states of the longest row.
 
-        Every argument is set explicitly, so that a checkpoint's own generation settings have no effect. Padding is
+        Every argument is set explicitly, so that the generation settings of a checkpoint have no effect. Padding is
         suppressed and the distribution renormalized; a text that reaches its limit ends with the end marker.
         """
         frame = Frame.of(seq2seq)

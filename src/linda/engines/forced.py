@@ -1,7 +1,7 @@
 """Forced decoding: score given token sequences in parallel instead of generating step by step.
 
-A *reading* scores p sequences per row. *Branches* can be scored afterwards: other tokens after a prefix of one of the
-sequences. The prefix is not computed again.
+First, p sequences per row are scored. Then *branches* can be scored: other tokens after a prefix of one of the
+sequences, which is not computed again.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from linda.engines.decoding import Frame
 from linda.engines.layout import Layout
 from linda.engines.quantized import quantize
 from linda.engines.short_list import Output
-from linda.model.batching import NARROWEST
+from linda.model.batching import MIN_WIDTH
 
 _POSITIONS_AT_ONCE = 1024  # rows of logits: 32 MB
 
 
 class Branch(NamedTuple):
-    """Other tokens after the first `length` tokens of a sequence."""
+    """`tokens` after the first `length` tokens of a sequence."""
 
     sequence: int
     length: int
     tokens: Sequence[int]
 
 
-class Reading(Protocol):
-    """Scored sequences, without start and end markers."""
+class ForcedScores(Protocol):
+    """Scores of given sequences, which have no start and end markers."""
 
     log_p: list[list[Tensor]]
     """Per row and sequence of T tokens: log p of each wanted token after 0, 1 … T tokens, (T + 1, wanted)."""
 
-    def read_on(self, branches: Sequence[Sequence[Branch]]) -> list[list[Tensor]]:
-        """Per row and branch of T tokens: log p of each wanted token after 1 … T of them, (T, wanted)."""
+    def score_branches(self, branches: Sequence[Sequence[Branch]]) -> list[list[Tensor]]:
+        """Return per row and branch of T tokens: log p of each wanted token after 1 … T of them, (T, wanted)."""
         ...
 
 
-class Int8Reading:
-    """A reading with the 8-bit network."""
+class Int8Scores:
+    """Scores computed by the 8-bit network."""
 
     def __init__(
         self,
@@ -61,23 +61,23 @@ class Int8Reading:
         """Score sequences.
 
         Args:
-            network: the decoder.
-            output: the output layer of this batch.
-            frame: special tokens of the decoder.
-            states: encoder states, (B, S, d).
-            bias: added to the attention scores of the states, (B, S).
-            sequences: at most p sequences per row.
-            wanted: per row, the tokens whose log-probability is returned.
+            network: The network.
+            output: Output layer of this batch.
+            frame: Special tokens of the decoder.
+            states: Encoder states, (B, S, d).
+            bias: Added to the attention scores of the states, (B, S).
+            sequences: At most p sequences per row.
+            wanted: Tokens of each row whose log-probability to return.
         """
         self._network, self._output = network, output
-        # Multiples of the width of a vector register: the rounding of sums must not depend on the length of the other
-        # rows and sequences, nor on the position of a sequence among them.
-        self._sources = network.sources(states, bias, filled=-states.shape[1] % NARROWEST)
+        # Padded to multiples of the width of a vector register, because the rounding of sums must not depend on the
+        # length of other rows and sequences, nor on the index of a sequence among them.
+        self._sources = network.sources(states, bias, filled=-states.shape[1] % MIN_WIDTH)
         self._columns = [output.vocabulary.columns(torch.tensor(tokens)) for tokens in wanted]
         self._prompt = frame.prompt
         prompted = [[[*self._prompt, *sequence] for sequence in row] for row in sequences]
         lengths = _lengths(prompted)
-        self._width = NARROWEST * math.ceil(int(lengths.max()) / NARROWEST)
+        self._width = MIN_WIDTH * math.ceil(int(lengths.max()) / MIN_WIDTH)
         positions = torch.arange(self._width).expand(*lengths.shape, -1)  # (B, p, T)
         causal = attention_bias(torch.ones(self._width, self._width).tril())[None, None]
         self._memory: list[tuple[Tensor, Tensor]] = []  # each layer's keys and values, (B, p, H, T, k)
@@ -87,12 +87,12 @@ class Int8Reading:
             self._memory.append((keys.unflatten(0, lengths.shape), values.unflatten(0, lengths.shape)))
             return attend(queries, keys.transpose(2, 3), values, causal)
 
-        # Every sequence is a row of its own for attention.
+        # For attention, every sequence is a separate row.
         real = positions < lengths[:, :, None]
         states = self._through(prompted, positions[real], Layout.of(real.flatten(0, 1)), attend_sequences)
         self.log_p = [[log_p[len(self._prompt) - 1 :] for log_p in row] for row in self._log_p(states, prompted)]
 
-    def read_on(self, branches: Sequence[Sequence[Branch]]) -> list[list[Tensor]]:
+    def score_branches(self, branches: Sequence[Sequence[Branch]]) -> list[list[Tensor]]:
         tokens = [[branch.tokens for branch in row] for row in branches]
         lengths = _lengths(tokens)  # (B, c)
         length = int(lengths.max())
@@ -103,10 +103,10 @@ class Int8Reading:
             ]
         starts, paths = torch.zeros_like(lengths), torch.zeros_like(lengths)
         for number, row in enumerate(branches):
-            for place, branch in enumerate(row):  # starts: the position of a branch's first token
-                starts[number, place], paths[number, place] = len(self._prompt) + branch.length, branch.sequence
-        places = torch.arange(self._memory[0][0].shape[1] * self._width)  # of the sequences: path · width + position
-        seen = (places // self._width == paths[:, :, None]) & (places % self._width < starts[:, :, None])  # (B, c, p·T)
+            for column, branch in enumerate(row):  # starts: the position of a branch's first token
+                starts[number, column], paths[number, column] = len(self._prompt) + branch.length, branch.sequence
+        slots = torch.arange(self._memory[0][0].shape[1] * self._width)  # slot of a token: path · width + position
+        seen = (slots // self._width == paths[:, :, None]) & (slots % self._width < starts[:, :, None])  # (B, c, p·T)
         bias = attention_bias(seen)[:, None, :, None]
 
         def attend_to_branches(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
@@ -129,10 +129,10 @@ class Int8Reading:
         """Return the states (N, d) of N tokens.
 
         Args:
-            tokens: per row and sequence.
-            positions: of the tokens in their texts, (N,).
-            layout: where the tokens stand in the tensor that attention is computed on, (C, q).
-            past: self-attention, given the number of a layer and its queries, keys and values (C, q, H, k).
+            tokens: Token ids per row and sequence.
+            positions: Positions of the tokens in their texts, (N,).
+            layout: Positions of the tokens in the padded tensor for attention, (C, q).
+            past: Self-attention, given the number of a layer and its queries, keys and values (C, q, H, k).
         """
         flat = torch.tensor([token for row in tokens for sequence in row for token in sequence])
         states = self._network.embedding(flat, positions)
@@ -141,7 +141,7 @@ class Int8Reading:
         return self._network.norm(states)
 
     def _log_p(self, states: Tensor, tokens: Sequence[Sequence[Sequence[int]]]) -> list[list[Tensor]]:
-        """Return log p of the wanted tokens of each row after each of its tokens, whose states are (N, d)."""
+        """Return log p of the wanted tokens of each row after each of its tokens, given all states (N, d)."""
         counts = torch.tensor([sum(map(len, row)) for row in tokens])
         of_token = torch.arange(len(tokens)).repeat_interleave(counts)
         columns = pad_sequence(self._columns, batch_first=True)  # (B, w)
@@ -157,5 +157,5 @@ class Int8Reading:
 
 
 def _lengths(rows: Sequence[Sequence[Sequence[int]]]) -> Tensor:
-    """Return the number of tokens of each sequence (B, most sequences); 0 where a row has fewer."""
+    """Return the number of tokens of each sequence (B, maximum number of sequences); 0 where a row has fewer."""
     return pad_sequence([torch.tensor([len(sequence) for sequence in row], dtype=torch.long) for row in rows], True)

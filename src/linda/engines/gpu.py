@@ -11,13 +11,10 @@ from linda.errors import LindaError
 
 PRECISIONS = {"32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
-# The search keeps several copies of the logits of a path: raw, masked, sorted.
-_COPIES_OF_LOGITS = 4
-# Tokens of the shortest paths: the shorter the paths, the more paths, and logits, in a batch.
-_SHORTEST = 8
-# Share of the free memory to use; the rest is for fragmentation and for other programs.
-_USED_SHARE = 0.5
-_MOST = 2**18
+_COPIES_OF_LOGITS = 4  # of each path during the search: raw, masked, sorted …
+_MIN_PATH_TOKENS = 8  # with short paths, a batch of given tokens has more paths, and each path has its logits
+_USED_SHARE = 0.5  # of the free memory; the rest is for fragmentation and other programs
+_MAX_TOKENS = 2**18
 
 
 def find_precision(name: str, device: torch.device) -> torch.dtype:
@@ -27,17 +24,17 @@ def find_precision(name: str, device: torch.device) -> torch.dtype:
             return torch.float32
         return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
     if name not in PRECISIONS:
-        raise LindaError(f"unknown precision {name!r}: choose one of auto, {', '.join(PRECISIONS)}")
+        raise LindaError(f"unknown precision {name!r}; choose one of auto, {', '.join(PRECISIONS)}")
     return PRECISIONS[name]
 
 
 def fitting_tokens(base: Mapping[str, Any], free: int, bytes_of_number: int) -> int:
-    """Return how many tokens (rows × paths × length) of one batch fit in `free` bytes.
+    """Return the number of tokens (rows × paths × length) of a batch that fits in `free` bytes.
 
-    Most memory holds the keys and values of the decoder layers (of the generated tokens and of the source) and the
-    32-bit logits of every path. `base` is the configuration of the encoder-decoder.
+    Most memory is needed for the keys and values of the decoder layers (of the generated tokens and of the source) and
+    for the 32-bit logits of every path. `base` is the configuration of the encoder-decoder.
     """
     layers = base.get("decoder_layers") or base.get("num_decoder_layers") or base["num_layers"]
     past = layers * 4 * base["d_model"] * bytes_of_number
-    logits = _COPIES_OF_LOGITS * 4 * base["vocab_size"] // _SHORTEST
-    return max(1, min(_MOST, int(_USED_SHARE * free) // (past + logits)))
+    logits = _COPIES_OF_LOGITS * 4 * base["vocab_size"] // _MIN_PATH_TOKENS
+    return max(1, min(_MAX_TOKENS, int(_USED_SHARE * free) // (past + logits)))

@@ -1,4 +1,4 @@
-"""The fast engine for CPUs: the BART family in 8 bits."""
+"""The fast engine for CPUs: models of the BART family with 8-bit weights."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from linda.engines import CPU_BATCH_TOKENS
 from linda.engines.attention import attention_bias
 from linda.engines.bart_family import ACTIVATIONS, NORMALIZES_FIRST, Network
 from linda.engines.decoding import Decoding, Frame, Hypothesis
-from linda.engines.forced import Int8Reading
+from linda.engines.forced import Int8Scores
 from linda.engines.int8_paths import Int8Paths
 from linda.engines.linear import Linear, Product, find_product
-from linda.engines.search import Vocabulary, write
+from linda.engines.search import Vocabulary, decode
 from linda.engines.short_list import Output, ShortLists
 
 
 class Int8Engine:
-    """Computes on any CPU with 8-bit copies of the weights, made at construction."""
+    """Computes on any CPU, with the weights quantized to 8 bits."""
 
     name = "int8"
     device = torch.device("cpu")
@@ -33,9 +33,9 @@ class Int8Engine:
         """Quantize the weights.
 
         Args:
-            base: the configuration of the encoder-decoder.
-            weights: named as in `LindaModel.state_dict()`.
-            product: how to multiply 8-bit integers; None selects the fastest that is exact on this machine.
+            base: Configuration of the encoder-decoder.
+            weights: Weights, named as in `LindaModel.state_dict()`.
+            product: Implementation of the integer product; None selects the fastest that is exact on this machine.
         """
         self._network = Network(base, weights, product or find_product())
         self._frame = Frame.from_config(base)
@@ -68,25 +68,25 @@ class Int8Engine:
         prior: Tensor | None = None,
         lengths: Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
-        def begin(
+        def start_paths(
             states: Tensor, bias: Tensor, *, copies: int, beams: int, longest: int
         ) -> tuple[Int8Paths, Vocabulary]:
             output = self._output(None if pieces is None else [row for row in pieces for _ in range(copies)])
             return Int8Paths(self._network, output, states, bias, beams * longest), output.vocabulary
 
-        return write(begin, states, mask, self._frame, decoding, seeds, prior, lengths)
+        return decode(start_paths, states, mask, self._frame, decoding, seeds, prior, lengths)
 
     @torch.inference_mode()
-    def read(
+    def score(
         self,
         states: Tensor,
         mask: Tensor,
         sequences: Sequence[Sequence[Sequence[int]]],
         wanted: Sequence[Sequence[int]],
         prior: Tensor | None = None,
-    ) -> Int8Reading:
+    ) -> Int8Scores:
         bias = attention_bias(mask, prior)
-        return Int8Reading(self._network, self._output(wanted), self._frame, states, bias, sequences, wanted)
+        return Int8Scores(self._network, self._output(wanted), self._frame, states, bias, sequences, wanted)
 
     def _output(self, pieces: Sequence[Collection[int]] | None) -> Output:
         return Output([self._whole_vocabulary]) if pieces is None else self._short_lists.output(pieces)

@@ -1,8 +1,8 @@
 """Sequences decoded in parallel by the 8-bit network, with a key-value cache that is a tree.
 
 The beams of a row share their common prefix, so each row caches the keys and values of a tree: every token of any of
-its paths has a slot, a mask says which path attends to which slot, and the slot of a token that is on no path any more
-is free for the next token. Nothing is moved when beams are reordered, and nothing is stored twice.
+its paths has a slot, and a mask defines which path attends to which slot. The slots of tokens that are no longer on any
+path are reused. Nothing is moved when beams are reordered, and nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ from linda.engines.bart_family import DecoderLayer, Network, kept
 from linda.engines.layout import Layout
 from linda.engines.quantized import quantize
 from linda.engines.short_list import Output
-from linda.model.batching import NARROWEST
+from linda.model.batching import MIN_WIDTH
 
 _GROWTH = 8  # slots by which a tree grows
 
 
 class Int8Paths:
-    """The paths of a batch (the protocol `Paths` of search.py), written one token per step."""
+    """The paths of a batch (protocol `Paths` of search.py), extended by one token per step."""
 
-    def __init__(self, network: Network, output: Output, states: Tensor, bias: Tensor, most_tokens: int) -> None:
+    def __init__(self, network: Network, output: Output, states: Tensor, bias: Tensor, max_tokens: int) -> None:
         """Start empty paths over the given source.
 
         Args:
-            network: the model.
-            output: the output layer of this batch.
-            states: encoder states of the source, (B, S, d).
-            bias: added to the attention scores of the source positions, (B, S).
-            most_tokens: maximum number of tokens of all paths of a row together.
+            network: The network.
+            output: Output layer of this batch.
+            states: Encoder states of the source, (B, S, d).
+            bias: Added to the attention scores of the source positions, (B, S).
+            max_tokens: Maximum total number of tokens of all paths of a row.
         """
         self._network, self._output = network, output
-        self._sources = network.sources(states, bias, filled=max(0, NARROWEST - bias.shape[1]))
-        capacity = max(NARROWEST, most_tokens) + _GROWTH
+        self._sources = network.sources(states, bias, filled=max(0, MIN_WIDTH - bias.shape[1]))
+        capacity = max(MIN_WIDTH, max_tokens) + _GROWTH
         self._trees = [_Tree(len(states), layer, capacity) for layer in network.layers]
-        self._seen = torch.zeros(len(states), 1, NARROWEST, dtype=torch.bool)  # (B, p, places)
+        self._seen = torch.zeros(len(states), 1, MIN_WIDTH, dtype=torch.bool)  # (B, p, slots)
         self._written = 0
 
     def step(self, tokens: Tensor) -> Tensor:
         """Append tokens (B, p), one per path; return the logits of the following token, (B, p, V)."""
         rows, paths = tokens.shape
-        places = self._free_places(paths)
-        self._seen.scatter_(2, places[:, :, None], True)
-        past_bias = attention_bias(self._seen)[:, None]  # (B, 1, p, places)
+        slots = self._free_slots(paths)
+        self._seen.scatter_(2, slots[:, :, None], True)
+        past_bias = attention_bias(self._seen)[:, None]  # (B, 1, p, slots)
         states = self._network.embedding(tokens.flatten(), torch.tensor(self._written))  # (B·p, d)
         self._written += 1
         layout = Layout(rows, paths)
         for layer, tree, source in zip(self._network.layers, self._trees, self._sources, strict=True):
-            states = layer(states, layout, partial(_attend_tree, tree, places, past_bias), source)
+            states = layer(states, layout, partial(_attend_tree, tree, slots, past_bias), source)
         return self._output(quantize(self._network.norm(states)), rows)
 
     def follow(self, parents: Tensor) -> None:
@@ -62,7 +62,7 @@ class Int8Paths:
         self._seen = self._seen.gather(1, parents[:, :, None].expand(-1, -1, self._seen.shape[2]))
 
     def keep(self, order: list[int]) -> None:
-        """Keep the rows `order`, in this order. Only rows from behind the new end may move."""
+        """Keep the rows `order`, in this order. Only rows beyond the new number of rows may move."""
         into = [row for row, old in enumerate(order) if row != old]
         moved = [order[row] for row in into]
         for tree, source in zip(self._trees, self._sources, strict=True):
@@ -71,9 +71,9 @@ class Int8Paths:
         self._seen = self._seen[order]
         self._output.keep(order)
 
-    def _free_places(self, paths: int) -> Tensor:
+    def _free_slots(self, paths: int) -> Tensor:
         """Return the first `paths` slots of each row that no path uses, (B, p)."""
-        in_use = self._seen.any(dim=1)  # (B, places)
+        in_use = self._seen.any(dim=1)  # (B, slots)
         missing = int(in_use.sum(dim=1).max()) + paths - in_use.shape[1]
         if missing > 0:
             growth = _GROWTH * math.ceil(missing / _GROWTH)
@@ -84,28 +84,28 @@ class Int8Paths:
 
 
 class _Tree:
-    """Keys and values of one layer for the generated tokens, (B, H, capacity, k), of which the first are in use."""
+    """Keys and values of one layer for the generated tokens, (B, H, capacity, k); the first `_width` are in use."""
 
     def __init__(self, rows: int, layer: DecoderLayer, capacity: int) -> None:
-        # Allocated but untouched memory costs nothing, and a tree rarely needs all of it.
+        # The system provides pages of memory on first use, and a tree rarely needs its whole capacity.
         shape = rows, layer.heads, capacity, layer.head_size
         self._keys, self._values = (torch.empty(shape) for _ in range(2))
         self._width = 0
-        self.widen(NARROWEST)
+        self.widen(MIN_WIDTH)
 
-    def widen(self, places: int) -> None:
-        old, self._width = self._width, self._width + places
+    def widen(self, slots: int) -> None:
+        old, self._width = self._width, self._width + slots
         for tensor in (self._keys, self._values):
             tensor[:, :, old : self._width] = 0.0  # masked until they are used, but 0 · NaN would be NaN
 
-    def add(self, places: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    def add(self, slots: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Store the keys and values of one token per path, (B, p, H, k), in the slots (B, p); return all.
 
-        The keys are returned as a view (B, H, k, n): to store them in this layout would cost more.
+        The keys are returned as a view (B, H, k, n); storing them in this layout would be slower.
         """
-        rows = torch.arange(len(places))[:, None]
-        for held, new in ((self._keys, keys), (self._values, values)):
-            held.transpose(1, 2)[rows, places] = new
+        rows = torch.arange(len(slots))[:, None]
+        for stored, new in ((self._keys, keys), (self._values, values)):
+            stored.transpose(1, 2)[rows, slots] = new
         return self._keys[:, :, : self._width].transpose(2, 3), self._values[:, :, : self._width]
 
     def keep(self, into: list[int], moved: list[int], count: int) -> None:
@@ -114,6 +114,6 @@ class _Tree:
         self._keys, self._values = self._keys[:count], self._values[:count]
 
 
-def _attend_tree(tree: _Tree, places: Tensor, bias: Tensor, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+def _attend_tree(tree: _Tree, slots: Tensor, bias: Tensor, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     """Store one token per path in its slot, and attend to all tokens of the tree that the bias (B, 1, p, n) allows."""
-    return attend(queries, *tree.add(places, keys, values), bias)
+    return attend(queries, *tree.add(slots, keys, values), bias)

@@ -3,12 +3,12 @@
 A layer is a scaled integer product Q·q (`quantized.py`), computed in one of three ways:
 
 - `IntegerProduct`: the integer kernel of oneDNN, which is part of PyTorch. It needs an x86 processor with 8-bit dot
-  products (VNNI, AMX). On others oneDNN adds pairs of products in 16 bits, which saturate: the results are wrong.
+  products (VNNI, AMX). On others, oneDNN adds pairs of products in 16 bits, which may saturate and give wrong results.
 - `SevenBitProduct`: the same kernel with weights from −64 to 64, so that pairs of products fit 16 bits. For x86
   processors without VNNI (AVX2): about twice as fast as 32-bit floats, and slightly less exact than 8 bits.
-- `FloatProduct`: a product of 32-bit floats that hold the 8-bit integers, on any processor. Floats represent integers
-  up to 2²⁴ exactly, and the sums of real weights and activations stay far below that. So it gives the same bits as
-  `IntegerProduct`, in any order of summation.
+- `FloatProduct`: a product of 32-bit floats whose values are the 8-bit integers, on any processor. Floats represent
+  integers up to 2²⁴ exactly, and the sums for real weights and activations are far smaller. So the result is identical
+  to that of `IntegerProduct`, in any order of summation.
 
 All three sum integers exactly, so the result of a row does not depend on the other rows of its batch. `find_product`
 selects the fastest that is exact on this machine.
@@ -35,14 +35,14 @@ class Product(Protocol):
     def __init__(self, matrix: Matrix) -> None: ...
 
     def __call__(self, rows: Rows) -> Tensor:
-        """(R, in) → (R, out) in 32-bit floats; the scales of the rows are not applied."""
+        """Multiply (R, in) → (R, out) in 32-bit floats, without applying the scales of the rows."""
         ...
 
 
 class IntegerProduct:
     """Products with oneDNN's integer kernel."""
 
-    features: tuple[str, ...] = ("avx512_vnni", "avx_vnni", "amx_int8")  # CPU features, of which one is enough
+    features: tuple[str, ...] = ("avx512_vnni", "avx_vnni", "amx_int8")  # CPU features, at least one of which is needed
     largest_weight = 127
 
     def __init__(self, matrix: Matrix) -> None:
@@ -73,8 +73,8 @@ class IntegerProduct:
     def is_exact(cls) -> bool:
         """Whether the oneDNN kernel of this machine is fast and does not saturate.
 
-        The CPU features alone are not conclusive, because `ONEDNN_MAX_CPU_ISA` restricts oneDNN. So this multiplies the
-        largest numbers. Outside x86, oneDNN may use a slow reference kernel, which is exact too, but is not used.
+        The CPU features alone are not sufficient, because `ONEDNN_MAX_CPU_ISA` restricts oneDNN. So this multiplies the
+        largest numbers. Outside x86, oneDNN may use a reference kernel, which is exact but slow.
         """
         if not torch.backends.mkldnn.is_available() or not hasattr(torch.ops.onednn, "qlinear_pointwise"):
             return False
@@ -95,7 +95,7 @@ class SevenBitProduct(IntegerProduct):
 
 
 class FloatProduct:
-    """The same products with 32-bit floats, on any processor."""
+    """Products with 32-bit floats, on any processor."""
 
     largest_weight = 127
 
@@ -114,15 +114,15 @@ def find_product() -> type[Product]:
 
 
 def weight_bits() -> int:
-    """Return the bits of weights on this machine, 8 or 7; texts may differ between the two."""
+    """Return the number of bits per weight on this machine, 8 or 7; texts may differ between the two."""
     return 8 if find_product().largest_weight == FloatProduct.largest_weight else 7
 
 
 def _few_sizes(count: int) -> int:
     """Round `count` up by at most an eighth, to one of eight values between any power of two and the next.
 
-    oneDNN compiles a kernel for every number of rows (0.7 ms, half a megabyte) and caches a thousand of them. In a
-    search, rows finish one by one, so without rounding it would keep compiling and evicting.
+    oneDNN compiles a kernel for every number of rows (0.7 ms, half a megabyte) and caches a thousand of them. In a beam
+    search, rows finish one by one, so without rounding it would compile and evict kernels all the time.
     """
     step = 1 << max(0, count.bit_length() - 4)
     return -(-count // step) * step
@@ -142,8 +142,8 @@ class Linear:
         Args:
             weight: (out, in).
             bias: (out,).
-            product: the integer product to use.
-            floor: the floor of the inputs, if they are quantized with `quantize_above`.
+            product: Implementation of the integer product.
+            floor: Floor of the inputs, if they are quantized with `quantize_above`.
 
         Example:
             Linear.of(torch.randn(3, 5), torch.zeros(3), find_product())(quantize(torch.randn(2, 5)))  # (2, 3)
@@ -156,6 +156,6 @@ class Linear:
         return len(self._bias)
 
     def __call__(self, rows: Rows, out: Tensor | None = None) -> Tensor:
-        """(R, in) → (R, out)."""
+        """Compute the layer, (R, in) → (R, out)."""
         products = self._product(rows)
         return torch.addcmul(self._bias, products, rows.scales, out=products if out is None else out)

@@ -1,9 +1,9 @@
 """Attention for sequences decoded in parallel: the paths (beams) of a row share their keys and values.
 
 `transformers` copies the keys and values of the source for every beam, and moves the cache of each beam whenever
-beams are reordered. Here the source is stored once per row, and the past of a path stays where it was written: each
-row has `slots` columns of keys per time step, and a mask says which slot a path used at which time. Nothing is copied
-or moved until finished rows leave the batch.
+beams are reordered. Here the source is stored once per row, and the past of a path is not moved: each row has `slots`
+columns of keys per time step, and a mask defines which slot a path used at which step. Nothing is copied or moved until
+finished rows are removed from the batch.
 
 This works for every model whose attention goes through `transformers`' attention interface: the cache below passes the
 keys of all slots to the model's own layers, which pass them to `path_attention`.
@@ -63,20 +63,20 @@ AttentionInterface.register(_NAME, path_attention)
 Model = TypeVar("Model", bound=torch.nn.Module)
 
 
-def twin(model: Model) -> Model:
-    """Return a copy in evaluation mode that shares the model's weights; the original is not changed."""
+def shared_copy(model: Model) -> Model:
+    """Return a copy in evaluation mode that shares the weights of the model, which is not changed."""
     weights: dict[int, Any] = {id(tensor): tensor for tensor in chain(model.parameters(), model.buffers())}
     return copy.deepcopy(model, weights).eval()
 
 
 def with_path_attention(seq2seq: PreTrainedModel) -> PreTrainedModel:
-    """Return a twin of the model that uses `path_attention`."""
+    """Return a copy of the model that uses `path_attention`."""
     if not seq2seq._can_set_attn_implementation():
         raise LindaError(
-            f"{type(seq2seq).__name__} has its own attention implementation: use a base model whose attention goes "
-            "through transformers' attention interface (Marian, BART, mBART, T5, Pegasus, …)"
+            f"{type(seq2seq).__name__} has its own attention implementation; use a base model with the attention "
+            "interface of transformers (Marian, BART, mBART, T5, Pegasus, …)"
         )
-    attending = twin(seq2seq)
+    attending = shared_copy(seq2seq)
     for module in attending.modules():
         if isinstance(config := getattr(module, "config", None), PretrainedConfig):
             config._attn_implementation = _NAME
@@ -159,17 +159,17 @@ class _PastLayer(CacheLayerMixin):
 class TorchPaths:
     """The paths of a batch, extended by one token per step by a model with `path_attention`."""
 
-    def __init__(self, twin: PreTrainedModel, states: Tensor, bias: Tensor, slots: int, capacity: int) -> None:
+    def __init__(self, model: PreTrainedModel, states: Tensor, bias: Tensor, slots: int, capacity: int) -> None:
         """Start empty paths over the given source.
 
         Args:
-            twin: a model from `with_path_attention`.
-            states: encoder states of the source, (B, S, d).
-            bias: added to the attention scores of the source positions, (B, S).
-            slots: maximum number of paths per row.
-            capacity: maximum number of tokens per path.
+            model: Model from `with_path_attention`.
+            states: Encoder states of the source, (B, S, d).
+            bias: Added to the attention scores of the source positions, (B, S).
+            slots: Maximum number of paths per row.
+            capacity: Maximum number of tokens per path.
         """
-        self._twin = twin
+        self._model = model
         self._states = states
         bias = bias.clamp_min(torch.finfo(states.dtype).min)  # finite, like the masks of `transformers`
         self._source_bias = bias.to(states.dtype)[:, None, None, :]  # (B, 1, 1, S)
@@ -187,7 +187,7 @@ class TorchPaths:
         self._route = torch.cat([self._route, here[:, :, None]], dim=2)
         hidden = (self._route[..., None] != self._slots).flatten(2)  # (B, p, t·slots)
         past_mask = hidden.to(self._states.dtype).mul_(torch.finfo(self._states.dtype).min)
-        output = self._twin(
+        output = self._model(
             encoder_outputs=(self._states,),
             attention_mask=self._source_bias,
             decoder_input_ids=tokens.reshape(-1, 1),
@@ -202,12 +202,12 @@ class TorchPaths:
         self._route = self._route.gather(1, parents[:, :, None].expand(-1, -1, self._route.shape[2]))
 
     def keep(self, order: list[int]) -> None:
-        """Keep the rows `order`, in this order. Only rows from behind the new end may move."""
-        into = [row for row, old in enumerate(order) if row != old]
-        places = self._slots.new_tensor(into), self._slots.new_tensor([order[row] for row in into])
+        """Keep the rows `order`, in this order. Only rows beyond the new number of rows may move."""
+        changed = [row for row, old in enumerate(order) if row != old]
+        into, moved = self._slots.new_tensor(changed), self._slots.new_tensor([order[row] for row in changed])
         layers: Any = self._past.layers + self._source.layers
         for layer in layers:
-            layer.keep(moved=places[1], into=places[0], rows=len(order))
+            layer.keep(moved=moved, into=into, rows=len(order))
         order_tensor = self._slots.new_tensor(order)
         self._route, self._source_bias = self._route[order_tensor], self._source_bias[order_tensor]
         self._states = self._states[: len(order)]  # only the shape is read: the keys are in the cache

@@ -6,9 +6,9 @@ likewise, with its own scale, computed at run time:
     W ≈ diag(s)·Q,  s = max|Wᵢ| / 127;      x ≈ r·q,  r = max|x| / 127;      W·x + b ≈ r·(s ∘ (Q·q)) + b.
 
 Q·q is summed exactly. Because every row has its own scale, the result of a row does not depend on the other rows. If
-the weights come from an 8-bit file (`linda.model.weights`), Q is what the file holds.
+the weights come from an 8-bit file (`linda.model.weights`), Q is identical to the stored integers.
 
-After an activation function all values lie above a floor f, and most lie near it. There the whole range of 8 bits is
+After an activation function, all values are above a floor f, and most are near it. Then the whole range of 8 bits is
 used, x ≈ r·q + f with r = (max x − f) / 255, which halves the error; f·(s ∘ Q·1) is added to the bias.
 """
 
@@ -22,8 +22,8 @@ from torch import Tensor
 _LARGEST = 127
 _SMALLEST = 1e-30  # lower bound of the maximum of a row, so that a row of zeros does not divide by 0
 
-# Added to a number between −2²² and 2²², it leaves no bits for a fraction: the sum is rounded, and its last byte is
-# that of the rounded number. One pass over the rows instead of three.
+# Added to a 32-bit float between −2²² and 2²², it leaves no bits for a fraction: the sum is rounded, and its last byte
+# is that of the rounded number. So one pass over the rows scales, rounds and converts.
 _ROUNDING = 1.5 * 2**23
 
 
@@ -32,18 +32,18 @@ class Rows(NamedTuple):
 
     numbers: Tensor  # (R, k), uint8: the kernel expects 0 to 255
     scales: Tensor  # (R, 1)
-    zero: int  # zero point: the number that stands for 0, or for the floor
+    zero: int  # zero point: the number that represents 0, or the floor
 
 
 def quantize(rows: Tensor, spare: bool = False) -> Rows:
-    """Quantize rows (R, k). With `spare`, the input is not needed any more and may be overwritten."""
+    """Quantize rows (R, k). With `spare`, the input may be overwritten."""
     largest = torch.maximum(rows.amax(dim=1, keepdim=True), rows.amin(dim=1, keepdim=True).neg_())
     scales = largest.mul_(1 / _LARGEST).clamp_min_(_SMALLEST)
     return Rows(_rounded(rows, scales, 128, out=rows if spare else None), scales, 128)
 
 
 def quantize_above(floor: float, rows: Tensor) -> Rows:
-    """Quantize rows (R, k) whose values are not below the floor. The input is overwritten."""
+    """Quantize rows (R, k) whose values are at least `floor`. The input is overwritten."""
     scales = rows.sub_(floor).amax(dim=1, keepdim=True).mul_(1 / 255).clamp_min_(_SMALLEST)
     return Rows(_rounded(rows, scales, 0, out=rows), scales, 0)
 

@@ -12,9 +12,9 @@ from torch import Tensor
 from linda.engines.attention import attention_bias
 from linda.engines.decoding import Decoding, Frame, Hypothesis
 
-Seed = tuple[int, int]  # the row's seed, the number of the sample
+Seed = tuple[int, int]  # seed of the row, number of the sample
 
-# Measured on a CPU: reductions over the vocabulary are twice as fast in parts that stay in the cache.
+# Reductions over the vocabulary are twice as fast (measured on a CPU) in parts that fit in the cache.
 _PATHS_IN_CACHE = 32
 _BLOCK = 128
 
@@ -36,10 +36,10 @@ class Paths(Protocol):
 
 
 class Vocabulary:
-    """The mapping between columns of the logits and token ids: the identity, or a subset of the vocabulary."""
+    """The mapping between columns of the logits and token ids, for the whole vocabulary or a subset."""
 
     def __init__(self, tokens: Tensor | None = None, size: int = 0) -> None:
-        """Create a mapping; tokens (V,): the token of each column, or None for the identity; size: of the whole."""
+        """Create a mapping; tokens (V,): token of each column, None for the identity; size: of the whole vocabulary."""
         self._tokens = tokens
         if tokens is not None:
             self._columns = tokens.new_full((size,), -1)
@@ -56,7 +56,7 @@ class Vocabulary:
 WHOLE = Vocabulary()
 
 
-class Begin(Protocol):
+class StartPaths(Protocol):
     """Creates the paths of an engine for a batch."""
 
     def __call__(
@@ -65,20 +65,20 @@ class Begin(Protocol):
         """Start decoding.
 
         Args:
-            states: encoder states, (B, S, d), with each requested row repeated `copies` times.
-            bias: added to the attention scores of the states, (B, S).
-            copies: how often each requested row is repeated.
-            beams: paths per row.
-            longest: maximum number of tokens of a path.
+            states: Encoder states, (B, S, d), with each requested row repeated `copies` times.
+            bias: Added to the attention scores of the states, (B, S).
+            copies: How often each requested row is repeated.
+            beams: Paths per row.
+            longest: Maximum number of tokens of a path.
 
         Returns:
-            The paths, and the vocabulary that the columns of their logits stand for.
+            The paths, and the vocabulary of their logits.
         """
         ...
 
 
-def write(
-    begin: Begin,
+def decode(
+    start_paths: StartPaths,
     states: Tensor,
     mask: Tensor,
     frame: Frame,
@@ -90,14 +90,14 @@ def write(
     """Implement `Engine.decode` for any engine; its arguments are described there.
 
     Args:
-        begin: creates the engine's paths.
-        states: (B, S, d).
-        mask: (B, S).
-        frame: special tokens of the decoder.
-        decoding: decoding settings.
-        seeds: one per row.
-        prior: (B, S), or None.
-        lengths: one per row, or None.
+        start_paths: Creates the engine's paths.
+        states: Encoder states, (B, S, d).
+        mask: 1 for real states, (B, S).
+        frame: Special tokens of the decoder.
+        decoding: Decoding settings.
+        seeds: One seed per row.
+        prior: Added to the attention scores, (B, S), or None.
+        lengths: One target length per row, or None.
 
     Returns:
         `decoding.n` hypotheses per row, best first.
@@ -105,14 +105,14 @@ def write(
     limits = [decoding.limit(length, frame.window) for length in lengths or mask.sum(dim=1).tolist()]
     bias = attention_bias(mask, prior)
     if not decoding.sample and decoding.beams > 1:
-        paths, vocabulary = begin(states, bias, copies=1, beams=decoding.beams, longest=max(limits))
+        paths, vocabulary = start_paths(states, bias, copies=1, beams=decoding.beams, longest=max(limits))
         return beam_search(paths, frame, decoding, limits, states.device, vocabulary)
     n = decoding.n
     states, bias = states.repeat_interleave(n, dim=0), bias.repeat_interleave(n, dim=0)
     limits = [limit for limit in limits for _ in range(n)]
     streams = [(seed, sample) for seed in seeds for sample in range(n)]
-    paths, vocabulary = begin(states, bias, copies=n, beams=1, longest=max(limits))
-    texts = walk(paths, frame, decoding, limits, streams, states.device, vocabulary)
+    paths, vocabulary = start_paths(states, bias, copies=n, beams=1, longest=max(limits))
+    texts = decode_single_paths(paths, frame, decoding, limits, streams, states.device, vocabulary)
     return [texts[row : row + n] for row in range(0, len(texts), n)]
 
 
@@ -124,16 +124,16 @@ def beam_search(
     device: torch.device,
     vocabulary: Vocabulary = WHOLE,
 ) -> list[list[Hypothesis]]:
-    """Find the same texts as `transformers`' beam search with early_stopping=False, row by row.
+    """Find the same texts as the beam search of `transformers` with early_stopping=False, row by row.
 
-    A row leaves the batch when that search would stop, or earlier, when no open path can overtake the n-th best
-    finished one: log-probabilities only decrease, so the current score bounds what a path can still reach.
+    A row is removed from the batch when that search would stop, or earlier, when no open path can overtake the n-th
+    best finished one: log-probabilities only decrease, so the current score is an upper bound.
     """
     beams, penalty = decoding.beams, decoding.length_penalty
-    width = beams * (1 + len(frame.ends))  # enough to keep `beams` open paths if all others end here
-    rows = list(range(len(limits)))  # live rows: position in the batch → requested row
+    width = beams * (1 + len(frame.ends))  # at least `beams` continuations are not end markers
+    rows = list(range(len(limits)))  # index in the batch → requested row
     finished: list[list[Hypothesis]] = [[] for _ in rows]
-    logits, tokens = _begin(paths, frame, len(rows), device)
+    logits, tokens = _feed_prompt(paths, frame, len(rows), device)
     scores = logits.new_zeros(len(rows), 1)
     ends = torch.tensor(frame.ends, device=device)
     banned = _banned(frame, decoding, vocabulary, device)
@@ -149,9 +149,9 @@ def beam_search(
 
         for row, rank in ending[:, :beams].nonzero().tolist():
             _finish(finished[rows[row]], tokens[row, rank], scores[row, rank].item() / length**penalty, beams)
-        going_on = ending.to(torch.int8).argsort(dim=1, stable=True)[:, :beams]
-        scores, parents, chosen = (x.gather(1, going_on) for x in (scores, parents, chosen))
-        tokens = tokens.gather(1, going_on[:, :, None].expand(-1, -1, length + 1))
+        still_open = ending.to(torch.int8).argsort(dim=1, stable=True)[:, :beams]
+        scores, parents, chosen = (x.gather(1, still_open) for x in (scores, parents, chosen))
+        tokens = tokens.gather(1, still_open[:, :, None].expand(-1, -1, length + 1))
 
         open_rows = []
         for place, best in enumerate(scores[:, 0].tolist()):
@@ -175,7 +175,7 @@ def beam_search(
         logits = paths.step(chosen)
 
 
-def walk(
+def decode_single_paths(
     paths: Paths,
     frame: Frame,
     decoding: Decoding,
@@ -187,7 +187,7 @@ def walk(
     """Decode one path per row: greedily, or by sampling from the row's own random stream."""
     rows = list(range(len(limits)))
     texts: list[Hypothesis | None] = [None] * len(rows)
-    logits, tokens = _begin(paths, frame, len(rows), device)
+    logits, tokens = _feed_prompt(paths, frame, len(rows), device)
     sums = logits.new_zeros(len(rows))
     choose = _sampler(decoding, seeds, max(limits), device) if decoding.sample else _likeliest
     banned = _banned(frame, decoding, vocabulary, device)
@@ -220,7 +220,7 @@ def walk(
         logits = paths.step(chosen[:, None])
 
 
-def _begin(paths: Paths, frame: Frame, rows: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def _feed_prompt(paths: Paths, frame: Frame, rows: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Feed the prompt to one path per row."""
     tokens = torch.tensor(frame.prompt, device=device).expand(rows, 1, -1)  # (B, 1, prompt)
     for place in range(len(frame.prompt)):
@@ -244,16 +244,16 @@ def _masked(logits: Tensor, tokens: Tensor, banned: Tensor, decoding: Decoding, 
         begun = tokens[:, :, None, tokens.shape[2] - size + 1 :]
         row, path, time = (ngrams[..., :-1] == begun).all(dim=-1).nonzero(as_tuple=True)
         columns = vocabulary.columns(ngrams[row, path, time, -1])
-        there = columns >= 0
-        logits[row[there], path[there], columns[there]] = -torch.inf
+        known = columns >= 0
+        logits[row[known], path[known], columns[known]] = -torch.inf
     return logits
 
 
 def _best_continuations(logits: Tensor, scores: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return the `width` best continuations of paths with logits (B, p, V) and scores (B, p).
 
-    The best lie in the blocks of columns with the largest maxima, so only those blocks, and the columns after the last
-    block, are sorted: `topk` over the whole vocabulary would take longer than everything else.
+    The best are in the blocks of columns with the largest maxima, so only those blocks, and the columns after the last
+    block, are sorted: `topk` over the whole vocabulary would take longer than the rest of the search.
 
     Returns:
         Score, parent path and column, (B, width) each.
@@ -305,7 +305,7 @@ def _finish(finished: list[Hypothesis], text: Tensor, score: float, beams: int) 
 
 
 def _is_decided(finished: list[Hypothesis], best: float, length: int, limit: int, decoding: Decoding) -> bool:
-    """Whether no open path can matter any more; the best has the sum `best` after `length` tokens."""
+    """Whether no open path can change the result; the best has the log-probability `best` after `length` tokens."""
     penalty = decoding.length_penalty
     if len(finished) == decoding.beams and best / length**penalty <= finished[-1].score:
         return True  # the stopping rule of `transformers`

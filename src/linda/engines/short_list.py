@@ -1,15 +1,15 @@
-"""The output layer over a short list of the vocabulary: the tokens that a row may be written with.
+"""The output layer over a short list of tokens per row.
 
-Half of the multiplications of a decoding step, and most of the work after them, are spent on tokens that no sensible
-mixture of two texts contains. So the candidates of a row are
+Half of the multiplications of a decoding step, and most of the work after them, would be spent on tokens that mixtures
+of two texts do not contain. So the short list of a row consists of
 
 - all tokens of its two source texts;
-- the `COMMON` first tokens of the vocabulary, which any text may need. Tokenizers number their tokens by descending
-  frequency (SentencePiece, BART's dictionary, `linda cut-base`), with special tokens and bytes first;
+- the first `COMMON` tokens of the vocabulary. Tokenizers number their tokens by descending frequency (SentencePiece,
+  BART's dictionary, `linda cut-base`), with special tokens and bytes first;
 - the end markers.
 
 The common tokens are one matrix, packed once. The other tokens of all rows of a batch are a second, small matrix, in
-which each row sees only its own tokens: the output of a row does not depend on the other rows.
+which the tokens of other rows are masked: the output of a row does not depend on them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from linda.engines.linear import Linear
 from linda.engines.quantized import Rows
 from linda.engines.search import WHOLE, Vocabulary, log_sums_of
 
-COMMON = 8000  # docs/explanation/decoding.md: what it costs and what it changes
+COMMON = 8000  # its effects on speed and texts: docs/explanation/decoding.md
 
 
 class Output:
     """The output layer of one batch, from states to logits."""
 
     def __init__(self, parts: Sequence[Linear], hidden: Tensor | None = None, vocabulary: Vocabulary = WHOLE) -> None:
-        """Combine layers; hidden (B, 1, n) is −∞ for those of the last n tokens that belong to other rows, else 0."""
+        """Combine layers; hidden (B, 1, n) is −∞ for those of the last n tokens that only other rows have, else 0."""
         self.vocabulary = vocabulary
         self._parts = parts
         self._hidden = hidden
@@ -54,14 +54,14 @@ class Output:
         """Return the log-probabilities (N, w) of the given columns at N positions.
 
         Args:
-            states: the states of N positions.
-            row: the row of the batch that each position belongs to, (N,).
-            columns: the columns of each position, (N, w).
+            states: States of N positions.
+            row: Row of the batch that each position belongs to, (N,).
+            columns: Columns of each position, (N, w).
         """
         found = torch.full(columns.shape, -torch.inf)  # the value of tokens that are never generated
         log_sums = []
         start = 0
-        # Part by part, because concatenating the logits would cost as much as summing them.
+        # Not concatenated first, which would take as long as the sums.
         for number, part in enumerate(self._parts):
             logits = part(states)
             if self._hidden is not None and number == len(self._parts) - 1:
@@ -83,7 +83,7 @@ class ShortLists:
     """Creates the output layer of a batch."""
 
     def __init__(self, network: Network, ends: Sequence[int], never: Sequence[int]) -> None:
-        """ends: end markers; never: tokens that are never generated."""
+        """Pack the common tokens; ends: end markers; never: tokens that are never generated."""
         self._network = network
         common = {*range(min(COMMON, network.vocabulary_size)), *ends} - {*never}
         self._never = frozenset(never)

@@ -1,4 +1,4 @@
-"""The engine that runs everywhere: PyTorch, on any device, in the model's own precision."""
+"""The engine for any model and device: PyTorch, in the precision of the model."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from linda.engines.attention import attention_bias
 from linda.engines.decoding import Decoding, Frame, Hypothesis
 from linda.engines.forced import Branch
 from linda.engines.gpu import fitting_tokens
-from linda.engines.paths import TorchPaths, twin, with_path_attention
-from linda.engines.search import WHOLE, Vocabulary, write
+from linda.engines.paths import TorchPaths, shared_copy, with_path_attention
+from linda.engines.search import WHOLE, Vocabulary, decode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -27,9 +27,9 @@ class TorchEngine:
     name = "torch"
 
     def __init__(self, seq2seq: PreTrainedModel) -> None:
-        self._encoder = twin(seq2seq.get_encoder())
+        self._encoder = shared_copy(seq2seq.get_encoder())
         self._decoder = with_path_attention(seq2seq)
-        self._reader = twin(seq2seq)
+        self._scorer = shared_copy(seq2seq)
         self._frame = Frame.of(seq2seq)
         self.batch_tokens = CPU_BATCH_TOKENS
         if self.device.type == "cuda":
@@ -57,10 +57,10 @@ class TorchEngine:
         lengths: Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
         try:
-            return write(self._begin, states, mask, self._frame, decoding, seeds, prior, lengths)
+            return decode(self._start_paths, states, mask, self._frame, decoding, seeds, prior, lengths)
         except torch.OutOfMemoryError:
-            # A GPU reports its limit only by failing. Rows are independent, so halves give the same texts. Later
-            # batches are smaller, unless the caller set their size.
+            # Rows are independent, so two halves give the same texts. Later batches are smaller, unless the caller
+            # sets their size.
             half = len(states) // 2
             if half == 0:
                 raise
@@ -80,26 +80,26 @@ class TorchEngine:
         ]
 
     @torch.inference_mode()
-    def read(
+    def score(
         self,
         states: Tensor,
         mask: Tensor,
         sequences: Sequence[Sequence[Sequence[int]]],
         wanted: Sequence[Sequence[int]],
         prior: Tensor | None = None,
-    ) -> _TorchReading:
-        states = states.to(self._reader.dtype)
+    ) -> _TorchScores:
+        states = states.to(self._scorer.dtype)
         bias = attention_bias(mask, prior).clamp_min(torch.finfo(states.dtype).min).to(states.dtype)
-        return _TorchReading(self._reader, self._frame, states, mask, bias, sequences, wanted)
+        return _TorchScores(self._scorer, self._frame, states, mask, bias, sequences, wanted)
 
-    def _begin(
+    def _start_paths(
         self, states: Tensor, bias: Tensor, *, copies: int, beams: int, longest: int
     ) -> tuple[TorchPaths, Vocabulary]:
         return TorchPaths(self._decoder, states, bias, slots=beams, capacity=longest), WHOLE
 
 
-class _TorchReading:
-    """A reading with the model itself. It keeps no cache, so a branch is computed together with its prefix."""
+class _TorchScores:
+    """Scores computed by the model itself. There is no cache: a branch is computed together with its prefix."""
 
     def __init__(
         self,
@@ -112,25 +112,25 @@ class _TorchReading:
         wanted: Sequence[Sequence[int]],
     ) -> None:
         self._model, self._frame = model, frame
-        # Each row without its padding, so that results do not depend on the other rows, to the last bit.
+        # Rows are computed without padding, so that they do not depend on other rows, to the last bit.
         self._states = [row[real.bool()] for row, real in zip(states, mask, strict=True)]
         self._bias = [row[real.bool()] for row, real in zip(bias, mask, strict=True)]
         self._sequences, self._wanted = sequences, wanted
-        self.log_p = self._read(sequences)
+        self.log_p = self._score(sequences)
 
     @torch.inference_mode()
-    def read_on(self, branches: Sequence[Sequence[Branch]]) -> list[list[Tensor]]:
+    def score_branches(self, branches: Sequence[Sequence[Branch]]) -> list[list[Tensor]]:
         whole = [
             [[*self._sequences[row][branch.sequence][: branch.length], *branch.tokens] for branch in found]
             for row, found in enumerate(branches)
         ]
-        read = self._read(whole)
+        read = self._score(whole)
         return [
             [log_p[branch.length + 1 :] for log_p, branch in zip(row, found, strict=True)]
             for row, found in zip(read, branches, strict=True)
         ]
 
-    def _read(self, sequences: Sequence[Sequence[Sequence[int]]]) -> list[list[Tensor]]:
+    def _score(self, sequences: Sequence[Sequence[Sequence[int]]]) -> list[list[Tensor]]:
         found: list[list[Tensor]] = []
         prompt = self._frame.prompt
         for row, (row_sequences, tokens) in enumerate(zip(sequences, self._wanted, strict=True)):

@@ -11,6 +11,6 @@ inputs    the files of one table: a file, a pipe or a folder of files, local or 
 locks     locks on files, between processes
 storage   a folder on any file system, with atomic writes
 spool     a table on disk with access to rows by number
-cache     results that are costly to compute again, shared by processes
+cache     expensive results, shared by processes
 shuffle   the rows of a table in random order, in bounded memory
 """

@@ -1,4 +1,4 @@
-"""Results that are costly to compute again, in one SQLite file that several processes share."""
+"""A cache of expensive results: one SQLite file, shared by several processes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pathlib import Path
 from linda.errors import LindaError
 from linda.files.textio import writing
 
-_WAIT = 60  # seconds for another process that is writing
+_TIMEOUT = 60  # seconds to wait for another process that is writing
 _KEYS_PER_QUERY = 500
 
 
 class CacheFile:
-    """A table of byte strings by key.
+    """A persistent map from keys to byte strings.
 
     Args:
-        path: The file. It is created if it does not exist; another kind of file is an error.
+        path: The file, created if it does not exist. A file of another kind raises an error.
 
     Example:
         cache = CacheFile(Path("texts.cache"))
@@ -32,21 +32,21 @@ class CacheFile:
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            # Each statement is a transaction of its own.
-            self._connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+            # isolation_level=None: each statement is its own transaction.
+            self._connection = sqlite3.connect(path, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False)
             self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = OFF")  # what is lost is computed again
+            self._connection.execute("PRAGMA synchronous = OFF")  # lost results are computed again
             self._connection.execute("CREATE TABLE IF NOT EXISTS results (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
         except sqlite3.Error as error:
             raise LindaError(f"{path} cannot be used as a cache ({error}); give a new file, or delete it") from error
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the values of the keys that are there."""
+        """Return the values of the keys that exist."""
         found: dict[bytes, bytes] = {}
         for start in range(0, len(keys), _KEYS_PER_QUERY):
             part = keys[start : start + _KEYS_PER_QUERY]
-            places = ",".join("?" * len(part))
-            found.update(self._connection.execute(f"SELECT key, value FROM results WHERE key IN ({places})", part))
+            marks = ",".join("?" * len(part))
+            found.update(self._connection.execute(f"SELECT key, value FROM results WHERE key IN ({marks})", part))
         return found
 
     def put(self, values: Mapping[bytes, bytes]) -> None:

@@ -17,8 +17,8 @@ def atomic_folder(folder: Path, kind: str, is_of_kind: Callable[[Path], bool]) -
 
     Args:
         folder: The final folder.
-        kind: What is written, for messages.
-        is_of_kind: Whether a folder contains such a thing, and so may be replaced.
+        kind: What the folder will contain, for messages.
+        is_of_kind: Tells whether an existing folder contains that kind, and so may be replaced.
     """
     check_replaceable(folder, kind, is_of_kind)
     old = _old_place(folder)
@@ -26,7 +26,7 @@ def atomic_folder(folder: Path, kind: str, is_of_kind: Callable[[Path], bool]) -
         old.rename(folder)  # recover from a write that was killed between two renames
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        part = folder.with_name(part_name())  # a new name, which cannot be the user's folder
+        part = folder.with_name(part_name())  # a random name, so it is not a folder of the user
         part.mkdir()
     try:
         with writing(folder):
@@ -59,7 +59,7 @@ def check_output_folder(folder: Path) -> None:
     if checked_output_path(folder).exists() and not folder.is_dir():
         raise LindaError(f"cannot write to {folder}: it is a file; give a folder")
     if folder.exists() and not os.access(folder, os.W_OK):
-        raise LindaError(f"cannot write to {folder}: it is read-only; choose another folder")
+        raise LindaError(f"cannot write to {folder}: it is read-only; give another folder")
     _check_parent(folder)
 
 
@@ -70,7 +70,7 @@ def _check_parent(folder: Path) -> None:
     if not parent.is_dir():
         raise LindaError(f"cannot write {folder}: {parent} is a file; give another folder")
     if not os.access(parent, os.W_OK):
-        raise LindaError(f"cannot write {folder}: the folder {parent} is read-only; choose another")
+        raise LindaError(f"cannot write {folder}: the folder {parent} is read-only; give another folder")
 
 
 def _old_place(folder: Path) -> Path:

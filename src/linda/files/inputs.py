@@ -46,7 +46,7 @@ class InputFile:
             return file_digest(path)
 
     def state(self) -> list[Any]:
-        """Return size and modification time, to skip hashing an unchanged file."""
+        """Return size and modification time, so that unchanged files need not be hashed again."""
         if is_url(self.place):
             remote, path = file_system(self.place)
             found = remote.info(path)
@@ -57,9 +57,9 @@ class InputFile:
 
 @contextmanager
 def input_files(source: str | Path, file_format: str | None = None) -> Iterator[list[InputFile]]:
-    """Yield the files of a table: a file, the files of a folder by name, or a copy of standard input (`-`) or a pipe.
+    """Yield the files of a table: one file, the sorted files of a folder, or a copy of standard input (`-`) or a pipe.
 
-    Files in a folder whose names do not show a known format are ignored.
+    Files of a folder whose extension is not a known format are ignored.
     """
     name = display_name(source)
     if is_url(source):
@@ -74,7 +74,7 @@ def input_files(source: str | Path, file_format: str | None = None) -> Iterator[
             yield _files_of_folder(name, [str(file) for file in sorted(path.iterdir()) if file.is_file()], file_format)
             return
         if not path.exists():
-            raise LindaError(f"there is no file {source}")
+            raise LindaError(f"cannot read {source}: no such file or directory")
     file_format = find_format(source, file_format)
     pipe = open_input(source)
     with tempfile.TemporaryDirectory() as folder, (Path(folder) / path.name).open("w+b") as copy:
@@ -92,7 +92,7 @@ def read_files(files: Sequence[InputFile], texts: Sequence[str]) -> Iterator[pa.
         with file.on_disk() as path:
             schema, batches = read_table(path, file.file_format, texts, file.name)
             first = first or schema
-            _check_same(first, schema, files[0].name, file.name)
+            _check_same_schema(first, schema, files[0].name, file.name)
             for batch in batches:
                 columns = [column.cast(field.type) for column, field in zip(batch.columns, first, strict=True)]
                 yield pa.RecordBatch.from_arrays(columns, schema=first)
@@ -101,7 +101,7 @@ def read_files(files: Sequence[InputFile], texts: Sequence[str]) -> Iterator[pa.
 def _remote_files(url: str, file_format: str | None) -> list[InputFile]:
     remote, path = file_system(url)
     try:
-        if remote.info(path)["type"] == "file":  # not isfile: it hides the reason, so that ls would wait once more
+        if remote.info(path)["type"] == "file":  # isfile would hide an error, and ls would time out a second time
             return [InputFile(url, url, find_format(url, file_format))]
         found = remote.ls(path, detail=True)
     except OSError as error:
@@ -124,21 +124,21 @@ def _files_of_folder(folder: str, places: list[str], file_format: str | None) ->
     return files
 
 
-def _check_same(first: pa.Schema, second: pa.Schema, first_name: str, second_name: str) -> None:
+def _check_same_schema(first: pa.Schema, second: pa.Schema, first_name: str, second_name: str) -> None:
     one, other = ({field.name: _kind(field) for field in schema} for schema in (first, second))
     for column in {**one, **other}:
         if one.get(column) != other.get(column):
             if column in one:
                 difference = f"is {other[column]}, not {one[column]}" if column in other else "is missing"
             else:
-                difference = "is only in the former"
+                difference = f"is not in {first_name}"
             raise LindaError(
-                f"{second_name} has a different schema than {first_name}: column {column!r} {difference}; "
+                f"{second_name} has a different schema from {first_name}: column {column!r} {difference}; "
                 "give all files the same columns"
             )
     if list(one) != list(other):
         raise LindaError(
-            f"{second_name} has its columns in a different order than {first_name}; give all files the same columns"
+            f"{second_name} has its columns in a different order from {first_name}; use the same order in all files"
         )
 
 

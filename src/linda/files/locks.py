@@ -1,4 +1,4 @@
-"""Locks on files. The system releases the lock of a killed process. They have no effect on Windows."""
+"""File locks. The system releases the lock of a killed process. On Windows, locks have no effect."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ class FileLock:
         self._descriptor: int | None = None
 
     def take(self, *, shared: bool = False, wait: bool = False) -> bool:
-        """Take the lock, or change its kind. Return False if another process holds it and `wait` is not set."""
+        """Take the lock, or change its kind. Return False if another process holds it, unless `wait` is set."""
         try:
             import fcntl
         except ImportError:  # not on Windows

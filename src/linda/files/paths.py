@@ -15,7 +15,7 @@ PIPE_SECONDS = 30.0
 
 
 def checked_path(path: str | Path) -> Path:
-    """Return the path, unless it is unusable: a NUL character, a name too long, a loop of symbolic links."""
+    """Return the path; reject NUL characters, names that are too long and loops of symbolic links."""
     if not isinstance(path, str | Path):
         raise LindaError(f"the path is {shortened(path)}; it must be the name of a file or folder")
     if "\0" in str(path):
@@ -33,19 +33,19 @@ def checked_path(path: str | Path) -> Path:
 
 
 def checked_output_path(path: str | Path) -> Path:
-    """Return the path of a file or folder to write. Its name must be UTF-8: libraries cannot write others."""
+    """Return the path of a file or folder to write. Its name must be UTF-8, because some libraries require it."""
     place = checked_path(path)
     try:
         str(path).encode()
     except UnicodeEncodeError as error:
-        raise LindaError(f"cannot write {shortened(str(path))}: the name is not UTF-8; give another") from error
+        raise LindaError(f"cannot write {shortened(str(path))}: the name is not UTF-8; give another name") from error
     return place
 
 
 def open_input(path: str | Path) -> BinaryIO:
-    """Open a file, a pipe or (`-`) standard input for reading.
+    """Open a file, a pipe or standard input (`-`) for reading.
 
-    A device that never ends (/dev/zero) and a pipe without input raise a `LindaError`.
+    An endless device (/dev/zero) and a pipe without input raise a `LindaError`.
     """
     if str(path) == "-":
         if sys.stdin is None:
@@ -54,7 +54,7 @@ def open_input(path: str | Path) -> BinaryIO:
         return sys.stdin.buffer
     place = checked_path(path)
     if place.is_dir():
-        raise LindaError(f"cannot read {path}: it is a directory; give a file in it")
+        raise LindaError(f"cannot read {path}: it is a folder; give a file in it")
     try:
         # Without O_NONBLOCK, opening a named pipe would block until there is a writer.
         descriptor = os.open(place, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -75,9 +75,9 @@ def check_regular_file(path: str | Path) -> Path:
     """Return the path of a regular file, which can be read more than once."""
     place = checked_path(path)
     if place.is_dir():
-        raise LindaError(f"cannot read {path}: it is a directory; give a file in it")
+        raise LindaError(f"cannot read {path}: it is a folder; give a file in it")
     if not place.exists():
-        raise LindaError(f"there is no file {path}")
+        raise LindaError(f"cannot read {path}: no such file or directory")
     if not place.is_file():
         raise LindaError(f"cannot read {path}: it is a device or a pipe; give a file")
     return place
@@ -101,5 +101,5 @@ def _check_stream(stream: BinaryIO, name: str) -> None:
         return
     if not select.select([descriptor], [], [], PIPE_SECONDS)[0]:
         raise LindaError(
-            f"no input from {name} within {PIPE_SECONDS:g} seconds; write to the pipe sooner, or give a file"
+            f"no input from {name} within {PIPE_SECONDS:g} seconds; start the program that writes to it, or give a file"
         )

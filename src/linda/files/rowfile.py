@@ -8,7 +8,7 @@ from typing import Any
 from linda.errors import LindaError, reason
 from linda.files.textio import MAX_LINE_BYTES
 
-# The number of the line that a row ends on, and its values by column.
+# The number of the last line of a row, and its values by column.
 NumberedRow = tuple[int, dict[str, Any]]
 
 
@@ -41,7 +41,7 @@ def _separated_rows(reader: Any, name: str, needed: Sequence[str]) -> Iterator[N
                 continue
             if len(cells) != len(header):
                 place = f"{name}, line {reader.line_num} (row {row})"
-                raise LindaError(f"{place}: {len(cells)} columns, expected {len(header)}")
+                raise LindaError(f"{place}: wrong number of columns (found {len(cells)}, expected {len(header)})")
             yield reader.line_num, dict(zip(header, cells, strict=True))
             row += 1
     except csv.Error as error:
@@ -57,7 +57,7 @@ def _check_header(header: list[str], name: str, needed: Sequence[str]) -> None:
             raise LindaError(f"{name}: no column {column!r} in the first line (found {found}); name it there")
     doubled = [column for column in header if header.count(column) > 1]
     if doubled:
-        raise LindaError(f"{name}: the column {doubled[0]!r} occurs twice; rename one")
+        raise LindaError(f"{name}: the column {doubled[0]!r} occurs twice; rename one of them")
 
 
 def _json_rows(lines: Iterable[str], name: str, needed: Sequence[str]) -> Iterator[NumberedRow]:
@@ -69,7 +69,7 @@ def _json_rows(lines: Iterable[str], name: str, needed: Sequence[str]) -> Iterat
         try:
             values = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise LindaError(f"{place}: not JSON ({reason(error)})") from error
+            raise LindaError(f"{place}: not valid JSON ({reason(error)}); give one object per line") from error
         if not isinstance(values, dict):
             example = ", ".join(f'"{column}": …' for column in needed or ("text", "label"))
             raise LindaError(f"{place}: not an object such as {{{example}}}")

@@ -1,6 +1,6 @@
 """A table in an Arrow file, with access to rows by number, in memory that does not grow with the table.
 
-Blocks are small and read with ordinary file access: reading one row costs a few kilobytes, and nothing stays mapped.
+Blocks are small and the file is not memory-mapped: reading one row costs a few kilobytes.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ import pyarrow as pa
 from linda.files.tables import BLOCK, column_values
 from linda.files.textio import atomic_path
 
-_SPOOL_BLOCK = 64  # rows per block: what is read to get one row
+_SPOOL_BLOCK = 64  # rows per block, the unit of reading
 
 
 def write_spool(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
@@ -24,7 +24,7 @@ def write_spool(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 
 
 def cut(batches: Iterable[pa.RecordBatch], block_rows: int) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Cut batches into blocks. The batches of a block must be consumed before the next block."""
+    """Regroup batches into blocks of `block_rows` rows. Consume the batches of a block before the next block."""
     source, waiting = iter(batches), deque[pa.RecordBatch]()
 
     def one_block() -> Iterator[pa.RecordBatch]:
@@ -45,7 +45,7 @@ def cut(batches: Iterable[pa.RecordBatch], block_rows: int) -> Iterator[Iterator
 
 
 class Spool:
-    """The table in a file that `write_spool` wrote."""
+    """A table in a file written by `write_spool`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,6 +1,6 @@
 """A folder on any file system: a local path, or a URL that pyarrow or fsspec supports (s3://, gs://, hdfs://, …).
 
-Files appear under their names only when they are complete. Two processes may write the same file at the same time: each
+Files appear under their names only when they are complete. Several processes may write the same file: each
 uses its own temporary file, and the last rename wins.
 """
 
@@ -18,12 +18,12 @@ from linda.errors import LindaError, reason
 from linda.files.jsonfile import read_json_object
 from linda.files.textio import move_into_place
 
-# pyarrow has these built in; fsspec would need another package for each.
+# pyarrow supports these itself; fsspec needs another package for each.
 _BY_PYARROW = ("s3", "gs", "gcs", "hdfs", "viewfs")
 # Object stores: an object appears when its upload is complete, and cannot be renamed.
 _OBJECT_STORES = ("s3", "gs", "gcs", "az", "abfs", "adl", "oss", "memory")
 
-# Without a limit, Google Cloud Storage tries for 15 minutes to reach a server or to log in.
+# By default, the client of Google Cloud Storage retries for 15 minutes.
 _RETRY_SECONDS = "retry_limit_seconds=20"
 
 
@@ -32,7 +32,7 @@ def is_url(path: str | Path) -> bool:
 
 
 def check_url(url: str) -> None:
-    """Raise an error for a URL of nothing, such as `s3://`."""
+    """Raise an error for a URL without a bucket or folder, such as `s3://`."""
     scheme, _, rest = url.partition("://")
     if not scheme or not rest.strip("/"):
         raise LindaError(f"the URL {url} names no bucket or folder; give e.g. {scheme or 's3'}://bucket/folder/")
@@ -164,7 +164,7 @@ def _with_query(url: str, part: str) -> str:
 
 
 def _temporary(name: str) -> str:
-    """A hidden name, which readers of Parquet folders ignore: it stays if the process is killed."""
+    """Return a hidden name: readers of Parquet folders ignore such files, which remain if the process is killed."""
     return f".{name}.{uuid.uuid4().hex}.part"
 
 

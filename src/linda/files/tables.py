@@ -1,8 +1,8 @@
 """Tables in files: CSV, TSV, JSON lines and Parquet, read and written block by block.
 
-A text file is read twice, first to infer the type of every column and then for its rows, so that no later row can
-contradict the type. Values survive a round trip: a CSV column is read as numbers only if Python would write them in the
-same way, and a JSON column of mixed types is kept as JSON text.
+A text file is read twice: first to infer the type of every column from all rows, then for the rows. Values survive a
+round trip: a CSV column is read as numbers only if Python would write them in the same way, and a JSON column of mixed
+types is kept as JSON text.
 """
 
 import csv
@@ -26,10 +26,9 @@ from linda.files.textio import atomic_path, atomic_writer, display_name, open_te
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
-# Rows per block.
-BLOCK = 1024
+BLOCK = 1024  # rows
 
-# A row group of Parquet is written when it has so many rows or bytes.
+# Maximum size of a row group of Parquet.
 _GROUP_ROWS = 2**16
 _GROUP_BYTES = 2**24
 
@@ -37,7 +36,7 @@ _IS_JSON = {b"linda": b"json"}  # marks a column whose values are JSON texts
 
 
 def find_format(path: str | Path, given: str | None = None) -> str:
-    """Infer the format from the file name; a pipe is read as JSON lines."""
+    """Infer the format from the file extension; `-` is read as JSON lines."""
     if given is not None:
         return given
     if str(path) == "-":
@@ -63,8 +62,8 @@ def read_table(
     Args:
         path: A regular file.
         file_format: One of csv, tsv, jsonl or parquet.
-        texts: Columns that are read as text, whatever they look like.
-        name: The name of the file in messages.
+        texts: Columns to read as text, even if all values look like numbers.
+        name: Name of the file in messages.
     """
     name = name or display_name(path)
     if file_format == "parquet":
@@ -84,7 +83,7 @@ def read_table(
 
 def _read_parquet(path: Path, name: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     check_regular_file(path)
-    with _parquet_damage(name):
+    with _parquet_errors(name):
         file = pq.ParquetFile(path, pre_buffer=False)
         # Dictionaries may differ between blocks, and pandas or datasets metadata may not match the converted columns.
         schema = pa.schema([pa.field(field.name, _plain_type(field.type)) for field in file.schema_arrow])
@@ -93,11 +92,11 @@ def _read_parquet(path: Path, name: str) -> tuple[pa.Schema, Iterator[pa.RecordB
         raise LindaError(f"{name} has no rows; give at least two")
 
     def batches() -> Iterator[pa.RecordBatch]:
-        with _parquet_damage(name):
+        with _parquet_errors(name):
             for batch in file.iter_batches(batch_size=BLOCK):
                 columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
                 plain = pa.RecordBatch.from_arrays(columns, schema=schema)
-                plain.validate(full=True)  # otherwise invalid UTF-8 would fail only when accessed
+                plain.validate(full=True)  # reports invalid UTF-8 now, not when a value is accessed
                 yield plain
 
     return schema, batches()
@@ -115,7 +114,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 @contextmanager
-def _parquet_damage(name: str) -> Iterator[None]:
+def _parquet_errors(name: str) -> Iterator[None]:
     try:
         yield
     except LindaError:
@@ -169,8 +168,8 @@ _FROM_TEXT: dict[pa.DataType, Callable[[str], Any]] = {
 }
 
 
-def _would_return(cell: str, kind: pa.DataType) -> bool:
-    """Whether writing the converted value gives the same cell again: "007" and "1.50" stay text."""
+def _round_trips(cell: str, kind: pa.DataType) -> bool:
+    """Whether the converted value is written as the same cell: "007" and "1.50" stay text."""
     if kind == pa.int64():
         return _INTEGER.fullmatch(cell) is not None
     if kind == pa.bool_():
@@ -189,7 +188,7 @@ def _csv_schema(rows: Iterator[dict[str, Any]], texts: Sequence[str]) -> pa.Sche
             kinds = possible.setdefault(column, [] if column in texts else list(_FROM_TEXT))
             if cell and kinds:
                 filled.add(column)
-                possible[column] = [kind for kind in kinds if _would_return(cell, kind)]
+                possible[column] = [kind for kind in kinds if _round_trips(cell, kind)]
     return pa.schema(
         (column, kinds[0] if kinds and column in filled else pa.string()) for column, kinds in possible.items()
     )
@@ -242,7 +241,7 @@ def open_table(path: str | Path, file_format: str, schema: pa.Schema, scratch: P
     Args:
         path: The file, or `-` for standard output.
         file_format: One of csv, tsv, jsonl or parquet.
-        schema: Of all blocks.
+        schema: Schema of all blocks.
         scratch: Folder for the temporary file, as in `atomic_path`.
     """
     if str(path) == "-" and file_format == "parquet":
@@ -262,10 +261,10 @@ def open_table(path: str | Path, file_format: str, schema: pa.Schema, scratch: P
 
 @contextmanager
 def _row_groups(target: Any, schema: pa.Schema) -> Iterator[Write]:
-    """Yield a function that writes blocks to Parquet, many in a row group.
+    """Yield a function that writes blocks to Parquet, many blocks per row group.
 
-    A writer keeps a description of every row group until the file is closed, some 10 kB each: with a group for every
-    block, the memory would grow with the number of rows.
+    The writer keeps about 10 kB of metadata per row group until the file is closed, so with one group per block the
+    memory would grow with the number of rows.
     """
     with pq.ParquetWriter(target, schema) as parquet:
         waiting: list[pa.RecordBatch] = []
@@ -285,9 +284,9 @@ def _row_groups(target: Any, schema: pa.Schema) -> Iterator[Write]:
 
 
 def check_writable(batch: pa.RecordBatch, file_format: str, row_numbers: Sequence[int]) -> None:
-    """Raise an error for values that the format cannot hold, before hours of work.
+    """Raise an error for values that the format cannot store, before hours of work.
 
-    TSV cannot hold tabs and line breaks; no text format can hold dates that Python cannot represent.
+    TSV cannot store tabs and line breaks; no text format can store dates that Python cannot represent.
     """
     if file_format == "parquet":
         return
@@ -298,7 +297,7 @@ def check_writable(batch: pa.RecordBatch, file_format: str, row_numbers: Sequenc
         for column, value in row.items():
             if isinstance(value, str) and re.search("[\t\r\n]", value):
                 raise LindaError(
-                    f"row {number}: {column!r} has a tab or a line break, which TSV cannot hold; use another format"
+                    f"row {number}: {column!r} has a tab or a line break, which TSV cannot store; use another format"
                 )
 
 

@@ -15,7 +15,7 @@ from typing import BinaryIO, TextIO, cast
 from linda.errors import LindaError, os_reason
 from linda.files.paths import checked_output_path, checked_path, open_input
 
-# A file without line breaks (a binary, a JSON array on one line) must not fill the memory before it is rejected.
+# Rejects a file without line breaks (a binary, a JSON array on one line) before it fills the memory.
 MAX_LINE_BYTES = 16 * 2**20
 
 # Names of files with one text per line.
@@ -28,11 +28,12 @@ _DAMAGE = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 def open_text(path: str | Path) -> Iterator[Iterator[str]]:
     """Yield an iterator over the lines of a text file, with line breaks (`-` is standard input).
 
-        with open_text("pairs.tsv.gz") as lines:
-            for number, line in enumerate(lines, start=1): ...
-
     A byte order mark is dropped. A file that cannot be opened or is damaged, a line that is not UTF-8 and a line longer
     than `MAX_LINE_BYTES` raise a `LindaError` that names the file and the line.
+
+    Example:
+        with open_text("pairs.tsv.gz") as lines:
+            for number, line in enumerate(lines, start=1): ...
     """
     raw = open_input(path)
     try:
@@ -68,14 +69,14 @@ def atomic_writer(path: str | Path, scratch: Path | None = None) -> Iterator[Tex
 def atomic_path(path: str | Path, scratch: Path | None = None) -> Iterator[Path]:
     """Yield a temporary file to write to; it is moved to `path` if the block succeeds, else removed.
 
-    Its name is new, so that no existing file other than `path` is ever overwritten.
+    Its name is random, so that no file other than `path` is overwritten.
 
     Args:
         path: The final file.
-        scratch: Folder for the temporary file, on the same disk as `path`; default: the folder of `path`.
+        scratch: Folder for the temporary file, on the same disk as `path`; default: that of `path`.
     """
     target = checked_target(path)
-    if _is_special(target):  # libraries that write to a path would replace it by a file
+    if _is_special(target):  # it would be replaced by a file
         raise LindaError(f"cannot write {path}: it is a device or a pipe; give a file")
     with writing(path):
         part = _new_file(scratch or target.parent)
@@ -100,7 +101,7 @@ def checked_target(path: str | Path) -> Path:
     if not target.parent.is_dir():
         raise LindaError(f"cannot write {path}: the folder {target.parent} does not exist; create it first")
     if not os.access(target.parent, os.W_OK) and not target.exists():
-        raise LindaError(f"cannot write {path}: the folder {target.parent} is read-only; choose another")
+        raise LindaError(f"cannot write {path}: the folder {target.parent} is read-only; give another folder")
     return target
 
 
@@ -110,12 +111,12 @@ def writing(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.EPIPE, errno.ENOSPC):  # reported elsewhere: they do not concern only this file
+        if error.errno in (errno.EPIPE, errno.ENOSPC):  # not errors of this file; reported elsewhere
             raise
         raise LindaError(f"cannot write {path}: {os_reason(error)}") from error
 
 
-# The names of incomplete files; no other files have such names.
+# The names of incomplete files and folders.
 PART_PATTERN = ".linda-*.part"
 
 
@@ -130,15 +131,15 @@ def _new_file(folder: Path) -> Path:
 
 
 def move_into_place(part: Path, target: Path) -> None:
-    """Give a complete file its final name. When this returns, it survives a power failure."""
-    _to_disk(part)  # otherwise a power failure could leave an empty file under the new name
+    """Rename a complete file to its final name, so that it survives a power failure."""
+    _fsync(part)  # otherwise a power failure could leave an empty file under the new name
     part.replace(target)
     with suppress(OSError):  # not every file system supports this, and the file is already in place
-        _to_disk(target.parent)
+        _fsync(target.parent)
 
 
-def _to_disk(path: Path) -> None:
-    """Flush a file, or the names in a folder, to disk."""
+def _fsync(path: Path) -> None:
+    """Flush a file, or the entries of a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(descriptor)
@@ -155,7 +156,7 @@ def _decompressor(raw: BinaryIO, suffix: str) -> BinaryIO:
 
 
 def _compressor(raw: BinaryIO, suffix: str) -> BinaryIO:
-    if suffix == ".gz":  # without name and time, so that equal texts give equal files
+    if suffix == ".gz":  # without name and time, so that the file depends only on the text
         return cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0))
     if suffix == ".xz":
         return cast(BinaryIO, lzma.LZMAFile(raw, "wb"))

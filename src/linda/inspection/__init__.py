@@ -1,8 +1,8 @@
-"""Measures how well a model interpolates. Held-out pairs are decoded once; all measures use these outputs.
+"""Measures of how well a model interpolates. Held-out pairs are decoded once; all measures use these outputs.
 
 path        outputs along the path, and what is measured at each ratio
 conditions  the paper's four conditions
-references  splices, crossovers, word-level mixes and shuffled words of the same pairs
+references  baselines from the same pairs: splices, crossovers, word-level mixes and shuffled words
 fluency     perplexity of outputs and references
 verdict     bounds, and whether a model meets them
 report      report.json, report.md, outputs.jsonl
@@ -45,21 +45,21 @@ def inspect_model(
     seed: int = 0,
     progress: bool = False,
 ) -> Inspection:
-    """Take all measures on some pairs.
+    """Measure how well a model interpolates between some pairs.
 
     Args:
-        interpolator: Writes the outputs.
+        interpolator: Interpolator that writes the outputs.
         model: The same model, for the probabilities of the paper's conditions.
         pairs: Texts a and b.
-        language_model: For perplexity, which is not measured without one.
-        trigrams: For the best crossovers, the strongest reference.
-        ranker: For crossovers chosen by a language model at α = 0.5; needs `trigrams`.
+        language_model: Language model for perplexity; None skips it.
+        trigrams: Trigram model for the best crossovers, the strongest reference; None skips them.
+        ranker: Ranker for crossovers chosen by a language model at α = 0.5; needs `trigrams`.
         with_raw: Decode a second time with the paper's mixing at the raw ratio.
         seed: Seed of the random references.
         progress: Show progress bars.
 
     Returns:
-        All figures, and the outputs.
+        All measurements, and the outputs.
 
     Example:
         >>> inspection = inspect_model(Interpolator.of(model), model, draw_pairs(sentences, 100))

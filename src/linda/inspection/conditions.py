@@ -38,7 +38,7 @@ class ConditionPoint:
 
     @property
     def holds(self) -> float:
-        """The share of pairs for which the text with the larger share is more likely."""
+        """Share of pairs for which the text with the larger share is more likely."""
         return self.a_likelier if self.alpha > 0.5 else self.b_likelier
 
 

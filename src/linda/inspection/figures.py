@@ -1,4 +1,4 @@
-"""The curves of an inspection as PNG files. Needs the extra `linda[plot]`."""
+"""Figures of an inspection as PNG files. Needs the extra `linda[plot]`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIRST, _SECOND, _REFERENCE = "tab:blue", "tab:orange", "tab:gray"
 def require_matplotlib() -> None:
     """Raise an error at the start of a long run if its figures cannot be drawn."""
     if find_spec("matplotlib") is None:
-        raise LindaError("figures need matplotlib: pip install 'linda[plot]', or pass --no-figures")
+        raise LindaError("figures need matplotlib: pip install 'linda[plot]', or give --no-figures")
 
 
 def draw_inspection(inspection: Inspection, folder: Path) -> None:
@@ -36,7 +36,7 @@ def draw_inspection(inspection: Inspection, folder: Path) -> None:
 
 
 def _draw_precision(axes: Axes, inspection: Inspection) -> None:
-    """Figure 2 of the paper."""
+    """Draw figure 2 of the paper."""
     paths = [("", "-", inspection.calibrated)]
     if inspection.raw is not None:
         paths.append((" (raw)", ":", inspection.raw))
@@ -69,7 +69,7 @@ def _draw_conditions(axes: Axes, inspection: Inspection) -> None:
 
 
 def _draw_perplexity(axes: Axes, inspection: Inspection) -> None:
-    """Perplexity along the path; references measured only at 0.5 are single points."""
+    """Draw perplexity along the path; references measured only at 0.5 are single points."""
     fluency = inspection.fluency
     assert fluency is not None
     axes.axhline(1, linestyle="--", color=_REFERENCE, label="real sentences")
@@ -81,7 +81,7 @@ def _draw_perplexity(axes: Axes, inspection: Inspection) -> None:
 
 
 def _draw_faithfulness(axes: Axes, inspection: Inspection) -> None:
-    """Fluency against faithfulness: one point per ratio, and the references at 0.5. Best is the lower right corner."""
+    """Draw perplexity against faithfulness, one point per ratio, and the references at 0.5. Best is the lower right."""
     fluency = inspection.fluency
     assert fluency is not None
     points = fluency.points[OUTPUTS]

@@ -29,22 +29,22 @@ class Fluency:
 
     Attributes:
         real: Perplexity of the sentences of the pairs.
-        points: OUTPUTS, and the names of `references`: one point per ratio at which there are texts.
+        points: For OUTPUTS and for each name of `references`, one point per ratio at which there are texts.
     """
 
     real: Perplexity
     points: dict[str, list[FluencyPoint]]
 
     def at(self, name: str, alpha: float) -> FluencyPoint | None:
-        """The point of a kind of text at a ratio; None if it was not measured."""
+        """Return the point of a kind of text at a ratio; None if it was not measured."""
         return next((point for point in self.points.get(name, []) if point.alpha == alpha), None)
 
     def relative_to_real(self, point: FluencyPoint) -> float:
-        """Perplexity per token, divided by that of real sentences."""
+        """Return the perplexity per token, divided by that of real sentences."""
         return point.perplexity.per_token / self.real.per_token
 
     def relative_to(self, name: str, alpha: float) -> float | None:
-        """Perplexity per token of the outputs, divided by that of a reference at the same ratio."""
+        """Return the perplexity per token of the outputs, divided by that of a reference at the same ratio."""
         outputs, reference = self.at(OUTPUTS, alpha), self.at(name, alpha)
         if outputs is None or reference is None:
             return None
@@ -61,10 +61,10 @@ def measure_fluency(
     """Measure the perplexity of outputs and references; each distinct text is scored once.
 
     Args:
-        language_model: Independent of the model that wrote the outputs.
+        language_model: Language model, independent of the model that wrote the outputs.
         pairs: Texts a and b.
-        outputs: Texts by ratio, one per pair.
-        references: The same for each kind of reference.
+        outputs: Outputs by ratio, one per pair.
+        references: Texts of each kind of reference, by ratio, one per pair.
         progress: Show a progress bar.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The texts along the path from one text to the other, and their measures at each ratio."""
+"""The outputs along the path from one text to the other, and their measures at each ratio."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from linda.model.tokens import Tokens
 
 GRID = tuple(step / 10 for step in range(11))  # α = 0, 0.1 … 1
-MIDDLE = (0.3, 0.5, 0.7)  # the ratios over which aim and length are averaged
+MIDDLE = (0.3, 0.5, 0.7)  # ratios over which aim and length are averaged
 BESIDE_THE_MIDDLE = (0.2, 0.3, 0.4, 0.6, 0.7, 0.8)
 LENGTH_RANGE = (0.75, 1.33)  # tokens of an output, divided by L̃
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """The outputs for the same pairs at each ratio of the grid, and the time it took to decode them."""
+    """The outputs for the same pairs at each ratio of the grid, and the decoding time."""
 
     texts: dict[float, list[str]]  # α → one text per pair
     raw: bool
@@ -48,7 +48,7 @@ class Decoded:
 
     @property
     def rows(self) -> int:
-        """The number of outputs."""
+        """Number of outputs."""
         return sum(map(len, self.texts.values()))
 
 
@@ -58,8 +58,8 @@ def decode(interpolator: Interpolator, pairs: Sequence[Pair], raw: bool, seed: i
     Args:
         interpolator: The interpolator.
         pairs: Texts a and b.
-        raw: Mix by the uncalibrated ratio.
-        seed: Seed of the interpolator; used for sampling only.
+        raw: Mix at the uncalibrated ratio.
+        seed: Seed of the interpolator, which only sampling uses.
         progress: Show a progress bar.
 
     Returns:
@@ -78,7 +78,7 @@ class PathPoint:
     """Averages over the pairs at one ratio."""
 
     alpha: float  # the requested ratio
-    mixed: float  # the calibrated ratio, which is the one mixed
+    mixed: float  # the mixed ratio, after calibration
     precision_a: float  # unigram precision against a, mean over pairs
     precision_b: float
     share_of_a: float  # of the mean precisions
@@ -102,12 +102,12 @@ class MeasuredPath:
     largest_step: float  # the largest change of the share of a between neighbouring ratios, mean over pairs
 
     def at(self, alpha: float) -> PathPoint:
-        """The point of a ratio of the grid."""
+        """Return the point at a ratio of the grid."""
         return next(point for point in self.points if point.alpha == alpha)
 
     @property
     def straightness(self) -> float:
-        """The largest distance between the share of a and the requested ratio."""
+        """Largest distance between the share of a and the requested ratio."""
         return max(abs(point.share_of_a - point.alpha) for point in self.points)
 
     @property
@@ -120,22 +120,22 @@ class MeasuredPath:
 
     @property
     def aim(self) -> float:
-        """The aim, averaged over the ratios of MIDDLE."""
+        """Aim, averaged over the ratios of MIDDLE."""
         return fmean(self.at(alpha).aim for alpha in MIDDLE)
 
     @property
     def length_fits(self) -> float:
-        """The share of outputs with a length in LENGTH_RANGE, over the ratios of MIDDLE."""
+        """Share of outputs with a length in LENGTH_RANGE, over the ratios of MIDDLE."""
         return fmean(self.at(alpha).length_fits for alpha in MIDDLE)
 
     @property
     def new_beside_the_middle(self) -> float:
-        """The share of outputs that equal neither text, over the ratios of BESIDE_THE_MIDDLE."""
+        """Share of outputs that equal neither text, over the ratios of BESIDE_THE_MIDDLE."""
         return fmean(self.at(alpha).new for alpha in BESIDE_THE_MIDDLE)
 
 
 def measure_path(interpolator: Interpolator, pairs: Sequence[Pair], decoded: Decoded) -> MeasuredPath:
-    """Measure the outputs for some pairs; calibration and tokenizer are those of the interpolator."""
+    """Measure the outputs for some pairs, with the calibration and the tokenizer of the interpolator."""
     knots = RAW if decoded.raw else interpolator.config.calibration
     lengths_a = _token_counts(interpolator.tokens, [a for a, _ in pairs])
     lengths_b = _token_counts(interpolator.tokens, [b for _, b in pairs])
@@ -172,5 +172,5 @@ def measure_path(interpolator: Interpolator, pairs: Sequence[Pair], decoded: Dec
 
 
 def _token_counts(tokens: Tokens, texts: Sequence[str]) -> torch.Tensor:
-    """(B,): tokens that the encoder sees, end marker included."""
+    """Count the tokens of each text, end marker included, (B,)."""
     return torch.tensor([len(tokens.ids(text)) for text in texts])

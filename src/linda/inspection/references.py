@@ -1,4 +1,4 @@
-"""Reference texts to compare outputs with: from the same pairs, at the same ratios, without a LINDA model."""
+"""Reference texts to compare outputs with: made from the same pairs at the same ratios, without a LINDA model."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def reference_texts(
 
     Args:
         pairs: Texts a and b.
-        trigrams: Finds the best crossovers; without it, there are no crossovers among the references.
-        ranker: Chooses among the crossovers by a language model, at α = 0.5; needs `trigrams`.
+        trigrams: Trigram model that finds the best crossovers; None leaves out crossovers.
+        ranker: Ranks the crossovers with a language model, at α = 0.5; needs `trigrams`.
         seed: Seed of the word-level mixes and the shuffled words.
 
     Returns:
-        By name: SPLICE and CROSSOVER at each ratio of the grid, RERANKED, WORD_MIX and SHUFFLED at 0.5. A pair that is
-        too short or too alike for a crossover, and every pair at the ends, has the splice instead.
+        References by name: SPLICE and CROSSOVER at each ratio of the grid, RERANKED, WORD_MIX and SHUFFLED at 0.5. For
+        a pair that is too short or too similar for a crossover, and at the ends, CROSSOVER is the splice.
 
     Example:
         >>> reference_texts([("The film was great.", "The food was cold.")])[SPLICE][0.5]
@@ -58,7 +58,7 @@ def reference_texts(
 def _crossovers(
     pairs: Sequence[Pair], ratios: Sequence[float], default: Texts, trigrams: TrigramModel, ranker: SeamRanker | None
 ) -> Texts:
-    """The best crossovers at some ratios; for pairs that have none, the text of `default`."""
+    """Return the best crossovers at some ratios; for pairs that have none, the text of `default`."""
     middles = make_middles([TextPair(a, b, tuple(ratios)) for a, b in pairs], trigrams, ranker)
     targets = {(middle.a, middle.b, middle.alpha): middle.target for middle in middles}
     return {

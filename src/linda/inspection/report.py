@@ -1,4 +1,4 @@
-"""The results of one inspection, and the files that they are written to."""
+"""The results of an inspection, and the files they are written to."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class Inspection:
     decoded: Decoded
     calibrated: MeasuredPath
     raw: MeasuredPath | None
-    conditions: dict[str, list[ConditionPoint]]  # by the way of mixing
+    conditions: dict[str, list[ConditionPoint]]  # by mixing: states, attention
     fluency: Fluency | None
     real_sentence_ends: float  # share of the real sentences that end in sentence punctuation
     real_repeating: float  # share of the real sentences that repeat themselves
 
     @property
     def rows_per_second(self) -> float:
-        """Outputs written per second, without loading."""
+        """Outputs per second, without the time to load the model."""
         return self.decoded.rows / self.decoded.seconds
 
 
 def check_report_folder(folder: Path) -> None:
-    """Raise an error if the folder has files of the report's names that are not an earlier report."""
+    """Raise an error if the folder has files with the names of a report that are not an earlier report."""
     check_output_folder(folder)
     names = ("report.json", "report.md", "outputs.jsonl")
     if not any((folder / name).exists() for name in names):
@@ -72,10 +72,10 @@ def write_inspection(
     """Write `report.json` (all measures), `report.md` and `outputs.jsonl` (all outputs).
 
     Args:
-        inspection: The measures.
-        folder: Must exist.
+        inspection: The measurements.
+        folder: Folder to write to, which must exist.
         about: Description of model and data, for the head of the report.
-        standard: The bounds of the verdict.
+        standard: Bounds of the verdict.
 
     Returns:
         The verdict.
@@ -199,7 +199,7 @@ def _points_table(points: Sequence[PathPoint], columns: dict[str, str]) -> str:
 
 
 def _fluency_sections(fluency: Fluency) -> list[str]:
-    """Perplexity of the outputs at each ratio; then the references at 0.5."""
+    """Format the perplexity of the outputs at each ratio, and of the references at 0.5."""
     compared = [name for name in (SPLICE, CROSSOVER) if name in fluency.points]
     path = [
         [

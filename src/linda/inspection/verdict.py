@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Standard:
-    """The bounds. They depend on whether the sentences resemble the training data."""
+    """Bounds of the measures, for sentences that are similar to the training data or not."""
 
     ends: float  # unigram precision at α = 1 and α = 0, at least
     words_found: float  # share of words found in a or b at 0.5, at least
@@ -61,7 +61,7 @@ STANDARDS = {
     ),
 }
 
-_MOST_REPEATING = 0.01
+_MAX_REPEATING = 0.01
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,9 @@ def verdict(inspection: Inspection, standard: Standard) -> list[Requirement]:
         Requirement("both curves monotone in α", "yes", "yes" if path.is_monotone else "no", path.is_monotone),
         Requirement(
             f"outputs with a trigram three times or letters in a loop (at the worst α, {repeating.alpha:g})",
-            f"< {_MOST_REPEATING:g}",
+            f"< {_MAX_REPEATING:g}",
             f"{repeating.repeating:.4f}",
-            repeating.repeating < _MOST_REPEATING,
+            repeating.repeating < _MAX_REPEATING,
         ),
         *_conditions(inspection, standard),
         Requirement("largest step of the share of a between neighbouring α", "–", f"{path.largest_step:.3f}", None),
@@ -128,7 +128,7 @@ def _fluency(inspection: Inspection, standard: Standard) -> list[Requirement]:
 
 
 def _conditions(inspection: Inspection, standard: Standard) -> list[Requirement]:
-    """Check state mixing, the paper's method; a model that mixes by attention is not trained for it alone."""
+    """Check the conditions for mixing of states, the paper's method."""
     if STATES not in inspection.conditions:
         return []
     weakest = _weakest(inspection.conditions[STATES])

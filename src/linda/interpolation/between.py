@@ -1,7 +1,7 @@
 """Decoding rules for texts between the two ends, in addition to the paper's method.
 
-A well-trained model finds a or b most likely over much of the path, and an uncertain one repeats itself or generates
-invalid UTF-8. These rules do not apply at the ends: there a text is reproduced as it is, whatever it contains.
+For much of the path, the most likely text of a well-trained model is a or b, and where a model is uncertain it repeats
+itself or generates invalid UTF-8. The rules do not apply at the ends, where a text is reproduced unchanged.
 """
 
 from __future__ import annotations
@@ -13,22 +13,19 @@ from enum import Enum
 from linda.engines.decoding import Decoding
 from linda.measures import same_text, words
 
-# The replacement character, which stands for bytes that are not valid UTF-8.
-_BROKEN = "\ufffd"
-
-# No n-gram of this many tokens is generated twice.
-_NO_REPEAT = 3
+_BROKEN = "\ufffd"  # the replacement character, for bytes that are not valid UTF-8
+_NO_REPEAT = 3  # size of n-grams that must not occur twice
 
 
 class Kind(Enum):
-    """Where a text lies: at an end (or raw mixing), between the ends, or there with rare characters in a or b."""
+    """The position of a mix: at an end (also: raw mixing), or between, with or without byte tokens in the texts."""
 
     END, BETWEEN, BETWEEN_WITH_BYTES = range(3)
 
 
 def kind_of(alpha: float, a: str, b: str, pieces: set[int], byte_pieces: Collection[int]) -> Kind:
-    """Classify a mix; pieces: token ids of both texts, byte_pieces: token ids that stand for a byte."""
-    # If less than half a word would change, a copy is correct.
+    """Classify a mix; pieces: token ids of both texts, byte_pieces: ids of the byte tokens."""
+    # If less than half a word should change, a copy is correct.
     if is_negligible(min(alpha, 1 - alpha), (a, b)) or same_text(a, b):
         return Kind.END
     return kind_between(pieces, byte_pieces)
@@ -44,15 +41,15 @@ def is_negligible(weight: float, texts: Iterable[str]) -> bool:
 
 
 def _size(text: str) -> int:
-    """Number of words separated by spaces; of characters in scripts without spaces."""
+    """Return the number of words separated by spaces; of characters in scripts without spaces."""
     return max(len(text.split()), len(words(text)))
 
 
 def decoding_by_kind(decoding: Decoding, byte_pieces: Collection[int]) -> dict[Kind, Decoding]:
     """Return the decoding settings for each kind.
 
-    Between the ends more beams are kept, since a and b may be among the likeliest; repeated n-grams are banned, since
-    beam search tends to loop where a model is uncertain; bytes are forbidden, unless a or b contains some.
+    Between the ends, more beams are returned, since a and b may be among the most likely; repeated n-grams are banned,
+    since beam search tends to loop where a model is uncertain; byte tokens are banned, unless a or b contains some.
     """
     n = decoding.n if decoding.sample else min(decoding.n + 2, decoding.beams)
     between = replace(decoding, n=n, no_repeat_ngram=decoding.no_repeat_ngram or _NO_REPEAT)
@@ -69,5 +66,5 @@ def is_unwanted(text: str, copies: tuple[str, ...]) -> bool:
 
 
 def without_broken(text: str) -> str:
-    """Remove replacement characters, for the case that every beam has some."""
+    """Remove replacement characters, if every beam has some."""
     return " ".join(text.replace(_BROKEN, "").split()) if _BROKEN in text else text

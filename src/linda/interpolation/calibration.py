@@ -1,7 +1,8 @@
-"""Calibration: the map from the requested ratio to the ratio that is mixed.
+"""Calibration: the map from the requested ratio to the mixed ratio.
 
-A trained model passes from one text to the other in a narrow band of ratios and copies outside it. Knots
-(requested, mixed) compensate for this: with them, requesting 0.7 yields texts whose measured share of a is 0.7.
+A trained model switches from one text to the other in a narrow range of ratios and copies outside it. A piecewise
+linear map with the knots (requested, mixed) compensates for this, so that texts requested at 0.7 have a measured share
+of a of 0.7.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linda.errors import LindaError
+from linda.errors import checked_ratio
 from linda.measures import mean_share_of_first
 from linda.measures.pairs import Pair
 from linda.model.checkpoint import save_config
@@ -25,32 +26,31 @@ Shares = Mapping[float, float]  # ratio mixed → measured share of a
 
 RAW: Knots = [(0.0, 0.0), (1.0, 1.0)]
 
-_WIDEST_GAP = 0.08  # ratios are added until the share changes by no more than this between neighbours
-_NARROWEST_INTERVAL = 1 / 512  # narrower intervals are not halved: the mixtures hardly differ
-_MOST_RATIOS = 24
-_BESIDE_THE_END = 0.005  # shares this close to 0 or 1 count as copies
+_MAX_GAP = 0.08  # ratios are added until the share changes by at most this between neighbours
+_MIN_INTERVAL = 1 / 512  # intervals up to this width are not halved: the mixtures hardly differ
+_MAX_RATIOS = 24
+_COPY_TOLERANCE = 0.005  # shares this close to 0 or 1 count as copies
 
 
 def calibrated(alpha: float, knots: Sequence[tuple[float, float]]) -> float:
-    """Return the ratio to mix for a requested `alpha`: linear between knots that rise from (0, 0) to (1, 1)."""
-    if not 0.0 <= alpha <= 1.0:
-        raise LindaError(f"alpha is {alpha}; give a number between 0 (the second text) and 1 (the first)")
+    """Return the ratio to mix for a requested `alpha`: linear between knots that increase from (0, 0) to (1, 1)."""
+    alpha = checked_ratio(alpha)
     right = bisect_right(knots, alpha, key=lambda knot: knot[0])
     if right == len(knots):
         return knots[-1][1]
-    (asked_left, mixed_left), (asked_right, mixed_right) = knots[right - 1], knots[right]
-    along = (alpha - asked_left) / (asked_right - asked_left)
-    return mixed_left * (1.0 - along) + mixed_right * along
+    (requested_left, mixed_left), (requested_right, mixed_right) = knots[right - 1], knots[right]
+    weight = (alpha - requested_left) / (requested_right - requested_left)
+    return mixed_left * (1.0 - weight) + mixed_right * weight
 
 
 def calibrate(interpolator: Interpolator, folder: Path, pairs: Sequence[Pair], progress: bool = False) -> Knots:
     """Fit the knots of the model in a folder and store them there.
 
     Args:
-        interpolator: the loaded model.
-        folder: its folder.
-        pairs: held-out pairs of sentences.
-        progress: show progress bars.
+        interpolator: Interpolator of the model.
+        folder: Folder of the model.
+        pairs: Held-out pairs of sentences.
+        progress: Show progress bars.
 
     Returns:
         The knots (requested, mixed).
@@ -66,7 +66,7 @@ def calibrate(interpolator: Interpolator, folder: Path, pairs: Sequence[Pair], p
 def fit_calibration(interpolator: Interpolator, pairs: Sequence[Pair], progress: bool = False) -> Knots:
     """Find the knots for which the measured share of a equals the requested ratio, on average over the pairs.
 
-    The pairs are decoded at raw ratios, more densely where the share changes. A monotone curve is fitted to the
+    The pairs are decoded at raw ratios, which are denser where the share changes. A monotone curve is fitted to the
     measured shares and inverted. The model is not changed.
     """
     a, b = [first for first, _ in pairs], [second for _, second in pairs]
@@ -91,19 +91,19 @@ def mix_at_ratios(
 def symmetric(knots: Knots) -> Knots:
     """Average the map with its mirror image: mixing a and b at α is the same as mixing b and a at 1 − α.
 
-    Asymmetry is sampling noise of the pairs; averaging halves it.
+    Asymmetry is sampling noise of the pairs, which averaging reduces.
     """
-    asked = sorted({x for x, _ in knots} | {1.0 - x for x, _ in knots})
-    return [(x, (calibrated(x, knots) + 1.0 - calibrated(1.0 - x, knots)) / 2) for x in asked]
+    requested = sorted({x for x, _ in knots} | {1.0 - x for x, _ in knots})
+    return [(x, (calibrated(x, knots) + 1.0 - calibrated(1.0 - x, knots)) / 2) for x in requested]
 
 
 def measure_shares(measure: Callable[[Sequence[float]], list[float]]) -> dict[float, float]:
-    """Measure the share of a at ratios found by repeatedly halving the intervals over which it changes most.
+    """Measure the share of a at more and more ratios, halving the intervals over which it changes most.
 
     `measure` returns the shares at several ratios at once. The shares at 0 and 1 are 0 and 1 by definition.
     """
     shares = {0.0: 0.0, 1.0: 1.0}
-    while ratios := _wide_gaps(shares)[: _MOST_RATIOS - len(shares)]:
+    while ratios := _wide_gaps(shares)[: _MAX_RATIOS - len(shares)]:
         shares.update(zip(ratios, measure(ratios), strict=True))
     return shares
 
@@ -112,13 +112,13 @@ def _wide_gaps(shares: Shares) -> list[float]:
     """Return the midpoints of the intervals over which the fitted share changes too much, largest change first."""
     steps = [
         (right_share - left_share, (left + right) / 2)
-        for (left, left_share), (right, right_share) in pairwise(rising_fit(shares))
-        if right_share - left_share > _WIDEST_GAP and right - left > _NARROWEST_INTERVAL
+        for (left, left_share), (right, right_share) in pairwise(monotone_fit(shares))
+        if right_share - left_share > _MAX_GAP and right - left > _MIN_INTERVAL
     ]
     return [middle for _, middle in sorted(steps, reverse=True)]
 
 
-def rising_fit(shares: Shares) -> list[tuple[float, float]]:
+def monotone_fit(shares: Shares) -> list[tuple[float, float]]:
     """Fit a non-decreasing curve (ratio, share) by isotonic regression."""
     from sklearn.isotonic import isotonic_regression
 
@@ -129,12 +129,12 @@ def rising_fit(shares: Shares) -> list[tuple[float, float]]:
 def knots_from_shares(shares: Shares) -> Knots:
     """Invert the monotone fit: (requested share, ratio to mix), exact at the ends, increasing in both."""
     inner: Knots = []
-    for share, stretch in groupby(rising_fit(shares), key=lambda point: point[1]):
-        ratios = [ratio for ratio, _ in stretch]
-        if share <= _BESIDE_THE_END:  # copies of b: use the last ratio, where the change begins
-            inner = [(_BESIDE_THE_END, ratios[-1])]
-        elif share >= 1 - _BESIDE_THE_END:  # copies of a: use the first ratio
-            inner.append((1 - _BESIDE_THE_END, ratios[0]))
+    for share, points in groupby(monotone_fit(shares), key=lambda point: point[1]):
+        ratios = [ratio for ratio, _ in points]
+        if share <= _COPY_TOLERANCE:  # copies of b: use the largest ratio
+            inner = [(_COPY_TOLERANCE, ratios[-1])]
+        elif share >= 1 - _COPY_TOLERANCE:  # copies of a: use the smallest ratio
+            inner.append((1 - _COPY_TOLERANCE, ratios[0]))
             break
         else:
             inner.append((share, (ratios[0] + ratios[-1]) / 2))

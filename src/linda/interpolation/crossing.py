@@ -1,18 +1,18 @@
-"""Find the crossover of two or more texts that reads best to the decoder.
+"""Find the crossover of two or more texts with the highest likelihood under the decoder.
 
-Beam search is a poor way to find a text in the middle: the position of the change from one text to the other is
-uncertain, so no single change is more likely than none, and the likeliest text is a copy. Instead, all crossovers are
-scored by their mean log-likelihood per token. The decoder reads them without any source text
-(`AttentionMixing.without_texts`), as a language model: given a and b, the decoder favours further copying, so its
-scores reflect where the change occurs rather than fluency.
+Beam search is not suited to find a text in the middle: the position of the change from one text to the other is
+uncertain, so no single change is more likely than none, and the most likely text is a copy. Instead, all crossovers are
+scored by their mean log-likelihood per token. The decoder scores them without any source text
+(`AttentionMixing.without_texts`), as a language model: given a and b, it favours further copying, so that its scores
+would depend more on the position of the change than on fluency.
 
 1. The decoder scores a and b by forced decoding. After every prefix a[:i] this gives log p of a's next token and of the
-   first token of every b[j:]; likewise with a and b exchanged. This is the score of every crossover, except for the
-   effect of a seam on the tokens after the first one behind it. Three or more texts are scored in the same way.
-2. For the best crossovers, the decoder also scores a few tokens behind their seams.
-3. For the best of these, it scores more of them. The best is returned.
+   first token of every b[j:]; likewise with a and b exchanged. This is the score of every crossover, except that only
+   the first token after a seam is scored in its new context. Three or more texts are scored in the same way.
+2. For the best crossovers, the decoder also scores the next few tokens after their seams.
+3. For the best of these, it scores more tokens. The best crossovers are returned.
 
-The result is assembled from the original strings, so that nothing is lost in the tokenizer.
+The result is assembled from the original strings, so that tokenization loses nothing.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from linda.crossovers.cuts import running_total
 from linda.crossovers.search import SHARE_TOLERANCE, WIDE_SHARE_TOLERANCE, FloatArray, Seam
 from linda.engines import Engine
 from linda.engines.decoding import Decoding
-from linda.engines.forced import Branch, Reading
+from linda.engines.forced import Branch, ForcedScores
 from linda.errors import LindaError
 from linda.model.length_converter import Mixture
 from linda.model.tokens import Tokens
 
-_PER_TOKEN = 8.0  # weight of the mean log-likelihood against the penalties for ratio and length
-# The crossovers per row that are scored again, and how many tokens behind their seams. Fewer tokens are cheaper, but
-# a seam often reads well at first ("the capital of" → "the two brothers were").
-_CROSSOVERS, _BEHIND = 48, 3
-_FINALISTS, _FAR_BEHIND = 8, 8
-_BRANCHES = 20  # sequences per row that are counted for the tokens behind its seams; the fastest in a trial of 3 to 40
+_PER_TOKEN = 8.0  # weight of the mean log-likelihood relative to the penalties for ratio and length
+# Number of crossovers per row in steps 2 and 3, and of tokens to score after their seams. Fewer tokens are cheaper, but
+# the first tokens after a bad seam may be likely ("the capital of" → "the two brothers were").
+_CROSSOVERS, _TOKENS_AFTER = 48, 3
+_FINALISTS, _FINAL_TOKENS_AFTER = 8, 8
+_BRANCHES = 20  # sequences per row that the branches count as in a batch; the fastest of the tried values, 3 to 40
 
 
 class CrossedTexts:
     """Texts split into chunks, with the tokens of every chunk.
 
     Args:
-        texts: two or more texts.
-        weights: the share of each; they sum to 1.
-        tokens: the model's tokenizer.
-        seed: of sampling.
+        texts: Two or more texts.
+        weights: Share of each text; they sum to 1.
+        tokens: Tokenizer of the model.
+        seed: Seed of sampling.
     """
 
     def __init__(self, texts: Sequence[str], weights: Sequence[float], tokens: Tokens, seed: int = 0) -> None:
@@ -59,7 +59,7 @@ class CrossedTexts:
         self.wanted = sorted({token for text in self.chunks for chunk in text for token in chunk} | {tokens.end})
         self._columns = {token: column for column, token in enumerate(self.wanted)}
         self._end = tokens.end
-        self._places = [running_total(map(len, chunks)) for chunks in self.chunks]  # tokens before each place
+        self._offsets = [running_total(map(len, chunks)) for chunks in self.chunks]  # tokens before each position
         self.sequences = [[token for chunk in chunks for token in chunk] for chunks in self.chunks]  # of each text
 
     @property
@@ -68,7 +68,7 @@ class CrossedTexts:
 
     @property
     def ends(self) -> list[str]:
-        """The text at the end of the path, if the ratio is within SHARE_TOLERANCE of it (two texts only)."""
+        """The text at an end of the path, if the ratio is within SHARE_TOLERANCE of this end (two texts only)."""
         if len(self.texts) > 2 or min(self.weights) > SHARE_TOLERANCE:
             return []
         return [self.texts[0 if self.weights[0] >= 0.5 else 1].text]
@@ -76,39 +76,38 @@ class CrossedTexts:
     def columns(self, tokens: Sequence[int]) -> list[int]:
         return [self._columns[token] for token in tokens]
 
-    def branch(self, seam: Seam, behind: int) -> Branch:
-        """Return the tokens to score behind a seam; the last one is predicted but not fed."""
-        before, place, other, other_place = seam
-        tokens = self._behind(other, other_place, behind)
-        return Branch(before, int(self._places[before][place]), tokens[:-1])
+    def branch(self, seam: Seam, tokens_after: int) -> Branch:
+        """Return the tokens to score after a seam. The last one is only predicted, so it is not an input."""
+        x, i, y, j = seam
+        return Branch(x, int(self._offsets[x][i]), self._tokens_from(y, j, tokens_after)[:-1])
 
-    def _behind(self, t: int, place: int, count: int) -> list[int]:
-        start = int(self._places[t][place])
+    def _tokens_from(self, t: int, position: int, count: int) -> list[int]:
+        start = int(self._offsets[t][position])
         return [*self.sequences[t], self._end][start : start + count]
 
-    def change(self, seam: Seam, behind: Tensor, along: Sequence[Tensor]) -> float:
-        """Return the change in log p of the second and following tokens behind a seam, compared to their own text.
+    def change(self, seam: Seam, branch_log_p: Tensor, log_p: Sequence[Tensor]) -> float:
+        """Return the change in log p of the second and following tokens after a seam, compared to their own text.
 
         Args:
-            seam: the seam.
-            behind: log p of the wanted tokens after each of the T tokens of the seam's `branch`, (T, wanted).
-            along: log p of the wanted tokens along each text.
+            seam: Seam x[:i] → y[j:].
+            branch_log_p: Log p of the wanted tokens after each of the T tokens of the seam's `branch`, (T, wanted).
+            log_p: Log p of the wanted tokens at each position of each text, (T + 1, wanted).
         """
-        _, _, other, other_place = seam
-        following = self.columns(self._behind(other, other_place, 1 + len(behind))[1:])
-        start = int(self._places[other][other_place]) + 1
-        there = behind[range(len(following)), following]
-        at_home = along[other][range(start, start + len(following)), following]
-        return float((there.double() - at_home.double()).sum())
+        _, _, y, j = seam
+        columns = self.columns(self._tokens_from(y, j, 1 + len(branch_log_p))[1:])
+        start = int(self._offsets[y][j]) + 1
+        after_seam = branch_log_p[range(len(columns)), columns]
+        in_own_text = log_p[y][range(start, start + len(columns)), columns]
+        return float((after_seam.double() - in_own_text.double()).sum())
 
-    def best(self, along: Sequence[Tensor], count: int) -> list[Crossover]:
-        """Return the best crossovers; if none is near the ratio or the weights, and no end either, some farther away.
+    def best(self, log_p: Sequence[Tensor], count: int) -> list[Crossover]:
+        """Return the best crossovers; if neither they nor an end are near the ratio or weights, some farther away.
 
         Args:
-            along: log p of the wanted tokens along each text, (T + 1, wanted).
-            count: maximum number of crossovers.
+            log_p: Log p of the wanted tokens at each position of each text, (T + 1, wanted).
+            count: Maximum number of crossovers.
         """
-        scores = self.scores(along)
+        scores = self.scores(log_p)
 
         def best(tolerance: float) -> list[Crossover]:
             if len(self.texts) > 2:
@@ -119,42 +118,42 @@ class CrossedTexts:
         found = best(SHARE_TOLERANCE)
         return found if found or self.ends else best(WIDE_SHARE_TOLERANCE)
 
-    def scores(self, along: Sequence[Tensor]) -> SeamScores:
-        """Score the runs and seams, given log p of the wanted tokens along each text."""
-        read = [log_p.double().numpy() for log_p in along]
-        places = self._places
+    def scores(self, log_p: Sequence[Tensor]) -> SeamScores:
+        """Score the runs and seams, given log p of the wanted tokens at each position of each text."""
+        tables = [table.double().numpy() for table in log_p]
+        offsets = self._offsets
         own, firsts = [], []
-        for sequence, log_p, place in zip(self.sequences, read, places, strict=True):
-            following = self.columns([*sequence, self._end])
-            of_token = log_p[np.arange(len(following)), following]  # (T + 1,), the end marker is last
+        for sequence, table, offset in zip(self.sequences, tables, offsets, strict=True):
+            columns = self.columns([*sequence, self._end])
+            of_token = table[np.arange(len(columns)), columns]  # (T + 1,), the end marker is last
             before = np.concatenate([[0.0], np.cumsum(of_token)])
-            runs = before[place]
+            runs = before[offset]
             runs[-1] = before[-1]  # a run up to the end of the text includes the end marker
-            own.append((runs, of_token[place]))
-            firsts.append(np.array(following)[place])  # (n + 1,): the first token after each place
+            own.append((runs, of_token[offset]))
+            firsts.append(np.array(columns)[offset])  # (n + 1,): column of the first token after each position
 
         def seams(x: int, y: int) -> FloatArray:
-            there = read[x][places[x]][:, firsts[y]]  # (n + 1, m + 1): log p of y's first token after x[:i]
-            return there - own[y][1]
+            after_seam = tables[x][offsets[x]][:, firsts[y]]  # (n + 1, m + 1): log p of y's first token after x[:i]
+            return after_seam - own[y][1]
 
         return SeamScores(
-            seams={(x, y): seams(x, y) for x, y in permutations(range(len(places)), 2)},
+            seams={(x, y): seams(x, y) for x, y in permutations(range(len(offsets)), 2)},
             runs=[runs for runs, _ in own],
-            lengths=places,
+            lengths=offsets,
             per_token=_PER_TOKEN,
         )
 
     def changed(self, crossover: Crossover, changes: Mapping[Seam, float]) -> Crossover:
-        """Return the crossover with a score that includes the changes behind its seams."""
-        tokens = sum(int(self._places[t][stop] - self._places[t][start]) for t, start, stop in crossover.runs)
+        """Return the crossover with a score that includes the changes after its seams."""
+        tokens = sum(int(self._offsets[t][stop] - self._offsets[t][start]) for t, start, stop in crossover.runs)
         change = sum(changes[seam] for seam in crossover.seams)
         return replace(crossover, score=crossover.score + _PER_TOKEN * change / (tokens + 1))
 
 
 def sequences_of(texts: int) -> int:
-    """Sequences per row that must fit in a batch: the texts, and an upper estimate for the tokens behind the seams.
+    """Return the number of sequences per row that must fit in a batch: the texts, and an estimate for the branches.
 
-    With a lower estimate, batches are larger but slower: their tensors do not fit in the cache.
+    With a lower estimate, batches are larger but slower, because their tensors do not fit in the cache.
     """
     return texts + _BRANCHES
 
@@ -163,57 +162,56 @@ def cross(engine: Engine, mixture: Mixture, rows: Sequence[CrossedTexts], decodi
     """Return the best crossovers of each row of texts, or a sample of good ones.
 
     Args:
-        engine: scores the texts.
-        mixture: what the decoder attends to while it scores, for B rows.
-        rows: the B rows, with the same number of texts each.
-        decoding: how many to return (`n`), and whether to return the best or to sample (`sample`, with temperature,
-            top-k and top-p).
+        engine: Engine that scores the texts.
+        mixture: What the decoder attends to, for B rows.
+        rows: B rows with the same number of texts each.
+        decoding: Number of candidates (`n`), and whether to sample them (`sample`, with temperature, top-k and top-p).
 
     Returns:
-        At most `n` different texts per row. If its texts are too short or too similar for a crossover near the ratio:
-        the text whose end of the path is near it, or else none.
+        At most `n` different texts per row. If the texts are too short or too similar for a crossover near the ratio:
+        the text at the end of the path near the ratio, if any.
     """
-    reading = engine.read(
+    scores = engine.score(
         mixture.states, mixture.mask, [row.sequences for row in rows], [row.wanted for row in rows], mixture.prior
     )
-    if any(log_p.isnan().any() for row in reading.log_p for log_p in row):
-        raise LindaError("the decoder's scores are not numbers: the weights are damaged; download the model again")
+    if any(log_p.isnan().any() for row in scores.log_p for log_p in row):
+        raise LindaError("the decoder returned NaN: the model is damaged; download it again")
     count = max(decoding.n, _CROSSOVERS)
-    candidates = [row.best(along, count) for row, along in zip(rows, reading.log_p, strict=True)]
-    found = _read_on(reading, rows, candidates, _BEHIND)
+    candidates = [row.best(log_p, count) for row, log_p in zip(rows, scores.log_p, strict=True)]
+    found = _rescored(scores, rows, candidates, _TOKENS_AFTER)
     if decoding.sample:
         found = [_drawn(crossovers, row.seed, decoding) for crossovers, row in zip(found, rows, strict=True)]
     else:
-        found = _finals(reading, rows, candidates, found, max(decoding.n, _FINALISTS))
+        found = _finals(scores, rows, candidates, found, max(decoding.n, _FINALISTS))
     return [
         [crossover.text(*row.texts) for crossover in crossovers[: decoding.n]] or row.ends
         for crossovers, row in zip(found, rows, strict=True)
     ]
 
 
-def _read_on(
-    reading: Reading, rows: Sequence[CrossedTexts], found: Sequence[Sequence[Crossover]], behind: int
+def _rescored(
+    scores: ForcedScores, rows: Sequence[CrossedTexts], found: Sequence[Sequence[Crossover]], tokens_after: int
 ) -> list[list[Crossover]]:
-    """Score the tokens behind the seams, and sort the crossovers again.
+    """Score the tokens after the seams, and sort the crossovers again.
 
-    Seams are scored independently, also if a crossover has several: the first has little effect behind the second.
+    The seams of a crossover are scored independently: the first has little effect on the tokens after the second.
 
     Args:
-        reading: the decoder's scores along the texts.
-        rows: the texts.
-        found: the crossovers of each row, scored along the texts.
-        behind: how many tokens to score behind each seam.
+        scores: Scores of the texts.
+        rows: The texts.
+        found: Crossovers of each row, with the scores of step 1.
+        tokens_after: Number of tokens to score after each seam.
     """
     seams = [sorted({seam for crossover in crossovers for seam in crossover.seams}) for crossovers in found]
-    branches = [[row.branch(seam, behind) for seam in of_row] for row, of_row in zip(rows, seams, strict=True)]
+    branches = [[row.branch(seam, tokens_after) for seam in of_row] for row, of_row in zip(rows, seams, strict=True)]
     if not any(branches):
         return [list(crossovers) for crossovers in found]
-    read = reading.read_on(branches)
+    branch_log_p = scores.score_branches(branches)
     ordered = []
     for number, row in enumerate(rows):
         changes = {
-            seam: row.change(seam, log_p, reading.log_p[number])
-            for seam, log_p in zip(seams[number], read[number], strict=True)
+            seam: row.change(seam, log_p, scores.log_p[number])
+            for seam, log_p in zip(seams[number], branch_log_p[number], strict=True)
         }
         scored = [row.changed(crossover, changes) for crossover in found[number]]
         ordered.append(sorted(scored, key=lambda crossover: -crossover.score))
@@ -221,18 +219,18 @@ def _read_on(
 
 
 def _finals(
-    reading: Reading,
+    scores: ForcedScores,
     rows: Sequence[CrossedTexts],
     candidates: Sequence[list[Crossover]],
     ranked: Sequence[list[Crossover]],
     count: int,
 ) -> list[list[Crossover]]:
-    """Read the best `count` of the ranked crossovers farther, and sort them again."""
+    """Score more tokens for the best `count` of the ranked crossovers, and sort them again."""
     finalists = []
     for crossovers, order in zip(candidates, ranked, strict=True):
         by_runs = {crossover.runs: crossover for crossover in crossovers}
         finalists.append([by_runs[crossover.runs] for crossover in order[:count]])
-    return _read_on(reading, rows, finalists, _FAR_BEHIND)
+    return _rescored(scores, rows, finalists, _FINAL_TOKENS_AFTER)
 
 
 def _drawn(found: list[Crossover], seed: int, decoding: Decoding) -> list[Crossover]:

@@ -1,4 +1,4 @@
-"""The encoder's states of texts, cached for other pairs and ratios."""
+"""Encoder states of texts, cached for other pairs and ratios."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from linda.errors import LindaError
 from linda.interpolation.jobs import Ids
 from linda.model.batching import batches, padded
 
-# 256 MB with states of size 512.
-MOST_TOKENS = 2**17
+MAX_TOKENS = 2**17  # 256 MB with states of size 512
 
 
 class EncodedTexts:
-    """Encodes texts to states (L, d), with a cache of the most recently used."""
+    """Encodes texts to states (L, d), with a least recently used cache."""
 
-    def __init__(self, engine: Engine, pad: int, batch_tokens: int, most_tokens: int = MOST_TOKENS) -> None:
+    def __init__(self, engine: Engine, pad: int, batch_tokens: int, max_tokens: int = MAX_TOKENS) -> None:
         self._engine = engine
         self._pad = pad
         self._batch_tokens = batch_tokens
-        self._most_tokens = most_tokens
+        self._max_tokens = max_tokens
         self._states: OrderedDict[Ids, Tensor] = OrderedDict()  # least recently used first
 
     def __call__(self, texts: Iterable[Ids]) -> dict[Ids, Tensor]:
@@ -34,14 +33,14 @@ class EncodedTexts:
             ids, mask = padded([torch.tensor(new[i], device=self._engine.device) for i in batch], self._pad)
             states = self._engine.encode(ids, mask)
             if not states.isfinite().all():
-                raise LindaError("the encoder states are not finite: the weights are damaged; download the model again")
+                raise LindaError("the encoder returned NaN or infinity: the model is damaged; download it again")
             for i, row in zip(batch, states, strict=True):
                 self._states[new[i]] = row[: len(new[i])].clone()  # a view would keep the padding alive
         for text in wanted:
             self._states.move_to_end(text)
         found = {text: self._states[text] for text in wanted}
         tokens = sum(map(len, self._states))
-        while tokens > self._most_tokens:
+        while tokens > self._max_tokens:
             text, _ = self._states.popitem(last=False)
             tokens -= len(text)
         return found

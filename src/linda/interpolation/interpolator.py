@@ -1,11 +1,11 @@
-"""`Interpolator`: texts in, texts out.
+"""`Interpolator` writes the text between texts.
 
     linda = Interpolator.from_pretrained()
     linda.mix("What is the capital of France?", "How many people live in Tokyo?", alpha=0.5)
 
 Rows of (a, b, α, seed) or (texts, weights, seed) are split into jobs that fit the model's window (`jobs`), which are
-written in batches of similar length (`job_writer`). The output of a row depends only on the row and the model, not on
-the other rows or the batch size.
+processed in batches of similar length (`job_writer`). The output of a row depends only on the row and the model, not on
+other rows or the batch size.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from linda.interpolation.job_writer import JobWriter
 from linda.interpolation.jobs import JobMaker
 from linda.interpolation.rows import Row, rows_to_mix
 from linda.model.attention_mixing import AttentionMixing
-from linda.model.batching import MOST_TOKENS, batches
+from linda.model.batching import MAX_TOKENS, batches
 from linda.model.checkpoint import load_attention_mixing, load_config, load_converter, model_folder
 from linda.model.length_converter import LengthConverter
 from linda.model.pretrained import find_device
@@ -41,11 +41,11 @@ class Interpolator:
     """Writes the text between two texts.
 
     Args:
-        config: settings of the model.
-        tokens: its tokenizer.
-        converter: its length converter.
-        engine: computes its encoder and decoder.
-        attention_mixing: weights of attention mixing, if the model has them.
+        config: Settings of the model.
+        tokens: Tokenizer of the model.
+        converter: Length converter of the model.
+        engine: Engine that computes the encoder and decoder.
+        attention_mixing: Weights of attention mixing, if the model has them.
 
     Example:
         >>> linda = Interpolator.from_pretrained()
@@ -81,13 +81,14 @@ class Interpolator:
         engine: str = "auto",
         precision: str = "auto",
     ) -> Interpolator:
-        """Load a model. Only what the engine needs is imported, such as `transformers` for the torch engine.
+        """Load a model. `transformers` is imported only for the torch engine.
 
         Args:
-            path: a folder written by `linda train`, or a name on the Hugging Face hub; None loads the embedded model.
+            path: Folder written by `linda train`, or name on the Hugging Face hub; None loads the embedded model.
             device: "auto", "cpu", "cuda" …; "auto" uses a GPU if there is one.
             engine: "auto", "int8" (CPU, 8-bit weights) or "torch".
-            precision: of the torch engine: "32", "bf16" or "fp16"; "auto" is half precision on a GPU, 32 bits on a CPU.
+            precision: Precision of the torch engine: "32", "bf16" or "fp16"; "auto" is half precision on a GPU, 32 bits
+                on a CPU.
 
         Returns:
             The interpolator.
@@ -144,28 +145,28 @@ class Interpolator:
     ) -> str | list[str] | list[list[str]]:
         """Write the text between a and b, or between three or more texts.
 
-        A model that mixes by attention returns a or b itself at the ends; between them, the decoder scores all
-        crossovers of a and b and the best is returned. Other models, and texts without crossovers, use beam search: the
-        likeliest beam that copies neither a nor b and has no n-gram of three tokens twice.
+        A model that mixes by attention returns a or b itself at the ends; in between, the decoder scores all crossovers
+        of a and b, and the best is returned. Other models, and texts without crossovers, use beam search: the most
+        likely beam that is not a copy of a or b and contains no trigram of tokens twice.
 
         Without b, the texts in a are mixed: `mix([a, b, c], weights=[0.5, 0.3, 0.2])`, or for many rows
         `mix([firsts, seconds, thirds], weights=…)`. As in `numpy.average`, only the ratios of the weights matter. The
-        result has one run of words of each text, in the order that reads best. A text of weight 0, or with a share of
-        less than half a word, does not appear. Of texts that are too short or too similar, those with the least weight
-        are left out. Two texts give `mix(a, b, alpha)`. Three or more need a model that mixes by attention.
+        result has one run of words from each text, in the most likely order. Texts with weight 0, or with a share of
+        less than half a word, are left out. If texts are too short or too similar, those with the smallest weights are
+        left out. Two texts give `mix(a, b, alpha)`. Three or more need a model that mixes by attention.
 
         Args:
-            a: the first text, or a list of texts; without b, a list of the texts to mix, or of lists of texts.
-            b: the second text, or a list of the same length.
-            alpha: share of a, from 0 (gives b) to 1 (gives a): one for all pairs or one per pair.
-            weights: without b, the share of each text: one list for all rows or one per row. Default: equal shares.
-            n: number of candidates per pair.
-            raw: the paper's method: mix states by `alpha` itself, uncalibrated, and allow copies.
-            copies: return the likeliest beam even if it copies a or b.
-            seed: of sampling.
-            batch_tokens: maximum tokens per batch; affects memory, not the texts. The engine has a good default.
-            progress: show a progress bar.
-            **decoding: fields of `linda.engines.decoding.Decoding`: beams, sample, temperature, top_p, top_k …
+            a: First text, or list of texts; without b, list of the texts to mix, or of lists of texts.
+            b: Second text, or list of the same length.
+            alpha: Share of a, from 0 (gives b) to 1 (gives a): one for all pairs or one per pair.
+            weights: Without b, share of each text: one list for all rows or one per row. Default: equal shares.
+            n: Number of candidates per pair.
+            raw: Use the paper's method: mix states at the uncalibrated `alpha`, and allow copies.
+            copies: Return the most likely beam even if it is a copy of a or b.
+            seed: Seed of sampling.
+            batch_tokens: Maximum tokens per batch; affects memory, not the texts. Default: chosen by the engine.
+            progress: Show a progress bar.
+            **decoding: Fields of `linda.engines.decoding.Decoding`: beams, sample, temperature, top_p, top_k …
 
         Returns:
             A text for strings, a list of texts for lists of strings. With n > 1, each text is a list of n candidates.
@@ -197,13 +198,13 @@ class Interpolator:
 
         Args:
             rows: (a, b, alpha, seed) or (texts, weights, seed) tuples, consumed as needed.
-            n: as in `mix`.
-            raw: as in `mix`.
-            copies: as in `mix`.
-            batch_tokens: as in `mix`.
-            on_progress: called with the number of newly finished rows.
-            encoded: from `encoded_texts`, to share the states of texts with other calls.
-            **decoding: as in `mix`.
+            n: As in `mix`.
+            raw: As in `mix`.
+            copies: As in `mix`.
+            batch_tokens: As in `mix`.
+            on_progress: Function called with the number of newly finished rows.
+            encoded: Cache from `encoded_texts`, to share encoder states with other calls.
+            **decoding: As in `mix`.
 
         Yields:
             A list of n texts per row.
@@ -218,7 +219,7 @@ class Interpolator:
         for token in settings.withheld:
             checked_integer(token, "withheld", 0, vocabulary - 1)
         if batch_tokens is not None:
-            checked_integer(batch_tokens, "batch_tokens", 1, MOST_TOKENS)
+            checked_integer(batch_tokens, "batch_tokens", 1, MAX_TOKENS)
         copies = raw if copies is None else copies
         by_attention = self.attention_mixing is not None and not raw
         jobs_of = JobMaker(self.config, self.tokens, by_attention=by_attention, raw=raw, copies=copies)
@@ -227,29 +228,29 @@ class Interpolator:
 
     @torch.inference_mode()
     def scores(self, texts: Sequence[str]) -> list[float | None]:
-        """Return how well texts read to the decoder: the mean log-probability of their tokens, without a source text.
+        """Return the mean log-probability per token of each text under the decoder, without a source text.
 
-        This is what crossovers are chosen by, so only a model that mixes by attention has it. Texts longer than the
-        model's window have None.
+        Crossovers are chosen by this score, which only a model that mixes by attention has. For texts longer than the
+        model's window, it is None.
         """
         if self.attention_mixing is None:
             raise LindaError("this model mixes states and cannot score texts; train one with `--mixing attention`")
-        # Without special tokens: a start token that the model forces is in the prompt of the reading.
+        # Without special tokens: the engine itself adds a start token that the model forces.
         ids = [[*self.tokens.by_chunk(text, [len(text)])[0], self.tokens.end] for text in texts]
-        places = [i for i, row in enumerate(ids) if len(row) <= self.config.window]
-        found: list[float | None] = [None] * len(texts)
-        for group in batches([len(ids[i]) for i in places], self.engine.batch_tokens):
-            rows = [ids[places[i]] for i in group]
+        short = [i for i, row in enumerate(ids) if len(row) <= self.config.window]
+        means: list[float | None] = [None] * len(texts)
+        for group in batches([len(ids[i]) for i in short], self.engine.batch_tokens):
+            rows = [ids[short[i]] for i in group]
             wanted = [sorted({*row}) for row in rows]
-            nothing = self.attention_mixing.without_texts(len(rows))
-            reading = self.engine.read(nothing.states, nothing.mask, [[row[:-1]] for row in rows], wanted)
-            for i, row, columns, [log_p] in zip(group, rows, wanted, reading.log_p, strict=True):
+            empty = self.attention_mixing.without_texts(len(rows))
+            scores = self.engine.score(empty.states, empty.mask, [[row[:-1]] for row in rows], wanted)
+            for i, row, columns, [log_p] in zip(group, rows, wanted, scores.log_p, strict=True):
                 of_tokens = log_p[range(len(row)), [columns.index(token) for token in row]]
-                found[places[i]] = float(of_tokens.double().mean())
-        return found
+                means[short[i]] = float(of_tokens.double().mean())
+        return means
 
     def encoded_texts(self, **options: Any) -> EncodedTexts:
-        """An empty memory of encoded texts."""
+        """Create an empty cache of encoder states."""
         return EncodedTexts(self.engine, self.config.base["pad_token_id"], **options)
 
 

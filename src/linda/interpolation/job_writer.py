@@ -1,7 +1,7 @@
-"""Jobs in, texts out. The outputs of a row's jobs are joined, in the order of the input.
+"""Writes the texts of jobs, and joins the texts of the jobs of a row.
 
-Between two texts, a model that mixes by attention chooses a crossover. What has no crossover is encoded, mixed and
-decoded. Both happen in batches of similar length.
+A model that mixes by attention chooses a crossover between the texts of a job. Jobs without a crossover are encoded,
+mixed and decoded. Both is done in batches of similar length.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from linda.interpolation.between import Kind, decoding_by_kind, is_unwanted, wit
 from linda.interpolation.crossing import CrossedTexts, cross, sequences_of
 from linda.interpolation.encoded_texts import EncodedTexts
 from linda.interpolation.jobs import Ids, Job, chunks
-from linda.interpolation.memory import give_back
+from linda.interpolation.memory import return_freed_memory
 from linda.model.batching import batches, padded
 from linda.model.length_converter import Mixture, mixed_lengths
 
 if TYPE_CHECKING:
     from linda.interpolation.interpolator import Interpolator
 
-# Jobs are sorted by length within one chunk. Longer chunks mean less padding, but a longer wait for the first row.
+# Jobs are sorted by length within a chunk. Longer chunks have less padding, but a longer delay before the first row.
 _BATCHES_IN_CHUNK = 8
 
 
@@ -32,11 +32,11 @@ class JobWriter:
     """Writes jobs with one model.
 
     Args:
-        model: its engine, tokenizer and ways of mixing.
-        decoding: decoding settings.
-        encoded: states of texts, shared with other calls; None: those of this writer alone.
-        batch_tokens: maximum tokens per batch; None: that of the engine.
-        on_progress: called with the number of newly finished rows.
+        model: Interpolator whose engine, tokenizer and mixing are used.
+        decoding: Decoding settings.
+        encoded: Cache of encoder states that is shared with other calls; None for a new one.
+        batch_tokens: Maximum tokens per batch; None for the default of the engine.
+        on_progress: Function called with the number of newly finished rows.
     """
 
     def __init__(
@@ -47,14 +47,15 @@ class JobWriter:
         batch_tokens: int | None,
         on_progress: Callable[[int], object] | None,
     ) -> None:
-        self._model, self._decoding, self._asked = model, decoding, batch_tokens
+        self._model, self._decoding, self._given_batch_tokens = model, decoding, batch_tokens
         self._encoded = model.encoded_texts(batch_tokens=self._batch_tokens) if encoded is None else encoded
         self._on_progress = on_progress or (lambda count: None)
 
     @property
     def _batch_tokens(self) -> int:
-        """An engine may lower it when it runs out of memory."""
-        return self._model.engine.batch_tokens if self._asked is None else self._asked
+        """Maximum tokens per batch. The engine lowers its default when it runs out of memory."""
+        given = self._given_batch_tokens
+        return self._model.engine.batch_tokens if given is None else given
 
     def rows(self, jobs: Iterable[Job]) -> Iterator[list[str]]:
         """Yield the candidates of each row."""
@@ -65,7 +66,7 @@ class JobWriter:
                 if job.ends_row:
                     yield texts
                     texts = [""] * self._decoding.n
-            give_back()
+            return_freed_memory()
 
     @torch.inference_mode()
     def _write(self, jobs: list[Job]) -> list[list[str]]:
@@ -82,7 +83,7 @@ class JobWriter:
                     rows = [jobs[i] for i in batch]
                     for i, found in zip(batch, self._decoded(rows, states, by_attention, settings), strict=True):
                         if kind != Kind.END:
-                            # A stable sort: likelier texts first, copies and invalid characters last.
+                            # The sort is stable: texts stay in the order of likelihood, copies and invalid UTF-8 last.
                             found.sort(key=lambda text: is_unwanted(text, jobs[i].unwanted))
                             found = [without_broken(text) for text in found]
                         more = [text for text in found if text not in written[i]] or found
@@ -114,12 +115,12 @@ class JobWriter:
         return [model.tokens.texts([hypothesis.ids for hypothesis in found]) for found in hypotheses]
 
     def _cross(self, jobs: list[Job]) -> tuple[list[list[str]], list[Job]]:
-        """Write the texts that need no decoding: the text itself at an end, the best crossovers between.
+        """Write the texts that need no decoding: the text itself at an end, the best crossovers in between.
 
-        Texts that have no crossover, or fewer than n, are crossed without the one of least weight, until two are left.
+        A job with fewer than n crossovers is tried again without the text of smallest weight, until two texts are left.
 
         Returns:
-            The candidates of each job, and what is to be decoded if they are fewer than n.
+            The candidates of each job, and the jobs with the texts that are left, to decode if there are fewer than n.
         """
         jobs = list(jobs)
         written: list[list[str]] = [[] for _ in jobs]
@@ -138,7 +139,7 @@ class JobWriter:
                 self._cross_equally_many(jobs, [i for i in left if len(jobs[i].texts) == texts], written)
             left = [i for i in left if len(written[i]) < self._decoding.n and len(jobs[i].texts) > 2]
             for i in left:
-                jobs[i] = jobs[i].without_least()
+                jobs[i] = jobs[i].without_smallest_weight()
         return written, jobs
 
     def _cross_equally_many(self, jobs: list[Job], places: list[int], written: list[list[str]]) -> None:
@@ -162,6 +163,6 @@ class JobWriter:
 
 
 def _mixed_lengths(pairs: list[Job]) -> list[int]:
-    """Eq. 3."""
+    """Compute L̃ of Eq. 3 for each pair."""
     lengths_a, lengths_b = (torch.tensor([len(pair.ids[t]) for pair in pairs]) for t in (0, 1))
     return mixed_lengths(lengths_a, lengths_b, torch.tensor([pair.weights[0] for pair in pairs])).tolist()

@@ -1,4 +1,4 @@
-"""Jobs: the parts that rows are split into, each of which fits the model's window."""
+"""Jobs: parts of rows, each of which fits the model's window."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from linda.model.tokens import Tokens
 
 Ids = tuple[int, ...]
 
-# Σ w·L may be slightly above a whole number, as 0.1·3 is: rounding that up would add a sentence.
-_FLOAT_DUST = 1e-4
+# 0.1·3 and the like are slightly above the exact value: rounding up Σ w·L could add a sentence.
+_ROUNDING_ERROR = 1e-4
 
 
 @dataclass(frozen=True)
@@ -26,21 +26,21 @@ class Job:
 
     texts: tuple[str, ...]
     ids: tuple[Ids, ...]
-    weights: tuple[float, ...]  # of each text: of two, the ratio that is mixed, after calibration
+    weights: tuple[float, ...]  # of each text; for two texts, after calibration
     seed: int
-    gap: str  # white space that follows the output in its row
+    gap: str  # white space after the output in its row
     ends_row: bool
     kind: Kind
-    by_attention: bool  # whether attention is mixed instead of states
-    copies: bool  # whether to return the likeliest beam even if it is a copy
+    by_attention: bool  # mix by attention instead of states
+    copies: bool  # return the most likely beam even if it is a copy
     unwanted: tuple[str, ...] = ()  # texts to avoid if there is another candidate
 
     @property
     def longest(self) -> int:
         return max(map(len, self.ids))
 
-    def without_least(self) -> Job:
-        """Leave out the text with the least weight, the last one of several."""
+    def without_smallest_weight(self) -> Job:
+        """Leave out the text with the smallest weight, the last of several."""
         least = min(range(len(self.texts)), key=lambda t: (self.weights[t], -t))
         texts, ids, weights = (
             (*values[:least], *values[least + 1 :]) for values in (self.texts, self.ids, self.weights)
@@ -52,11 +52,11 @@ class JobMaker:
     """Splits rows into jobs for one model.
 
     Args:
-        config: settings of the model.
-        tokens: its tokenizer.
-        by_attention: whether attention is mixed instead of states.
-        raw: whether the ratio is not calibrated.
-        copies: whether to return the likeliest beam even if it is a copy.
+        config: Settings of the model.
+        tokens: Tokenizer of the model.
+        by_attention: Mix by attention instead of states.
+        raw: Do not calibrate the ratio.
+        copies: Return the most likely beam even if it is a copy.
     """
 
     def __init__(self, config: LindaConfig, tokens: Tokens, *, by_attention: bool, raw: bool, copies: bool) -> None:
@@ -118,19 +118,19 @@ class JobMaker:
             yield job(part.texts, tuple(map(self._tokens.ids, part.texts)), part_seed, part.gap, ends_row)
 
     def _parts(self, texts: Sequence[str], weights: Sequence[float], seed: int) -> Iterator[tuple[Part, int, bool]]:
-        """Split long texts into sentences to mix, each with its seed, and whether it is the last."""
+        """Split long texts into parts of one sentence each; yield each part, its seed and whether it is the last."""
         sentences = [
             split_to_window(text, lambda part: len(self._tokens.ids(part)), self._config.window) for text in texts
         ]
         mean = sum(weight * len(each) for weight, each in zip(weights, sentences, strict=True))
-        count = max(1, math.ceil(mean - _FLOAT_DUST))  # Eq. 3, in sentences
+        count = max(1, math.ceil(mean - _ROUNDING_ERROR))  # Eq. 3, in sentences
         parts = align_sentences(sentences, count, weights)
         for j, (part, part_seed) in enumerate(zip(parts, row_seeds(seed), strict=False)):
             yield part, part_seed, j == count - 1
 
 
 def _without_negligible(texts: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Of three or more texts, leave out those with less than half a word in the mix."""
+    """Leave out texts with less than half a word in the mix, if there are three or more texts."""
     if len(texts) <= 2:
         return tuple(texts), tuple(weights)
     kept = [t for t, weight in enumerate(weights) if not is_negligible(weight, texts)]
@@ -144,14 +144,14 @@ def _normalized(weights: Sequence[float]) -> tuple[float, ...]:
 
 
 def chunks(jobs: Iterable[Job], tokens: int) -> Iterator[list[Job]]:
-    """Group consecutive jobs that have about `tokens` tokens together."""
+    """Group consecutive jobs into chunks of about `tokens` tokens."""
     chunk: list[Job] = []
-    held = 0
+    total = 0
     for job in jobs:
         chunk.append(job)
-        held += job.longest
-        if held >= tokens:
+        total += job.longest
+        if total >= tokens:
             yield chunk
-            chunk, held = [], 0
+            chunk, total = [], 0
     if chunk:
         yield chunk

@@ -1,6 +1,6 @@
-"""Texts longer than the model's window: the idea of the length converter, applied to sentences.
+"""Texts longer than the model's window: the alignment of the length converter, applied to sentences.
 
-If one of the texts is longer than the window, all are split into sentences, mixed sentence by sentence and joined
+If any of the texts is longer than the window, all are split into sentences, mixed sentence by sentence and joined
 again. Nothing is truncated.
 """
 
@@ -24,14 +24,14 @@ _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # J., U.S., e.g.
 
 @dataclass(frozen=True)
 class Part:
-    """One output sentence: the sentences to mix, one of each text, and the white space that follows the result."""
+    """The sentences to mix to one output sentence, one from each text, and the white space after the output."""
 
     texts: tuple[str, ...]
     gap: str
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split into sentences with their trailing white space; joined, they give exactly the text."""
+    """Split into sentences with their trailing white space; joined, they are exactly the text."""
     sentences = []
     start = 0
     for match in _SENTENCE_END.finditer(text):
@@ -40,7 +40,7 @@ def split_sentences(text: str) -> list[str]:
             ends = bool(text[start:end].strip())
         else:
             before = text[max(start, match.start() - _LONGEST_ABBREVIATION) : match.start()]
-            ends = match.group().count("\n") > 1 or not _goes_on(before, match.group(), text[end : end + 1])
+            ends = match.group().count("\n") > 1 or not _continues(before, match.group(), text[end : end + 1])
         if ends:
             sentences.append(text[start:end])
             start = end
@@ -65,10 +65,10 @@ def split_to_window(text: str, count_tokens: Callable[[str], int], window: int) 
 
 
 def align_sentences(texts: Sequence[list[str]], count: int, weights: Sequence[float]) -> list[Part]:
-    """Align sentences for `count` parts: part j uses the sentence of each text at the relative position of its middle.
+    """Align sentences for `count` parts: part j uses the sentence of each text at the same relative position.
 
-    With as many parts as a text has sentences, part j uses sentence j: a text with weight 1 is reproduced.
-    The white space between sentences is that of the text with the greatest weight.
+    If a text has `count` sentences, part j uses sentence j, so a text with weight 1 is reproduced. The white space
+    between sentences is that of the text with the largest weight.
     """
     leading = max(range(len(texts)), key=lambda t: weights[t])
     parts = []
@@ -86,7 +86,7 @@ def _gap_after(sentences: list[str], index: int) -> str:
     return sentence[len(sentence.rstrip()) :]
 
 
-def _goes_on(before: str, stop: str, following: str) -> bool:
+def _continues(before: str, stop: str, following: str) -> bool:
     """Whether the sentence continues: the stop belongs to an abbreviation, or a lower-case letter follows."""
     if stop.rstrip() != ".":
         return following.islower() and stop.rstrip() not in ("!", "?")
@@ -97,7 +97,7 @@ def _goes_on(before: str, stop: str, following: str) -> bool:
 def _longest_piece(text: str, start: int, count_tokens: Callable[[str], int], window: int) -> int:
     """Return the end of the longest piece from `start` that fits the window, preferably at white space.
 
-    Looks at no more than twice as much as fits: a text without sentence ends may be megabytes long.
+    Tokenizes at most about twice what fits: a text without sentence ends may be megabytes long.
     """
 
     def fits(end: int) -> bool:

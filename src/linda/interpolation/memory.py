@@ -1,15 +1,15 @@
-"""Returns freed memory to the system."""
+"""Freed memory is returned to the system."""
 
 import ctypes
 from collections.abc import Callable
 from functools import cache
 
 
-def give_back() -> None:
+def return_freed_memory() -> None:
     """Return freed memory to the system if the C library is glibc; do nothing elsewhere.
 
-    Decoding allocates and frees tensors of varying sizes. glibc keeps freed blocks for the next allocation, which is
-    often slightly larger: over tens of thousands of rows, a process came to hold twice the memory it uses.
+    Decoding allocates and frees tensors of varying sizes. glibc keeps freed blocks for reuse, but the next tensor is
+    often slightly larger: without this, a process needs twice as much memory after tens of thousands of rows.
     """
     _trim()(0)
 
@@ -19,5 +19,5 @@ def _trim() -> Callable[[int], int]:
     try:
         trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):  # another C library; macOS; Windows
-        return lambda kept: 0
+        return lambda padding: 0
     return trim

@@ -1,4 +1,4 @@
-"""Rows to mix: two texts and a ratio, or any number of texts and their weights. All are checked before computing."""
+"""Rows to mix: two texts and a ratio, or several texts and their weights. All are checked before computing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linda.errors import MOST_SEED, LindaError, checked_integer, checked_ratio, checked_text, checked_weights, shortened
+from linda.errors import MAX_SEED, LindaError, checked_integer, checked_ratio, checked_text, checked_weights, shortened
 from linda.measures import same_text
 
 PairRow = tuple[str, str, float, int]  # a, b, alpha, seed
@@ -18,10 +18,10 @@ Row = PairRow | TextsRow
 
 
 def rows_to_mix(a: Any, b: Any, alpha: Any, weights: Any, seed: int) -> tuple[Sequence[Row], bool]:
-    """Return the checked rows of a call of `Interpolator.mix`, and whether it is a single one, not a list."""
+    """Return the checked rows of a call of `Interpolator.mix`, and whether it is a single row instead of a list."""
     if b is None and isinstance(a, Iterable) and not isinstance(a, str):
         if alpha != 0.5:
-            raise LindaError(f"alpha={shortened(alpha)} is the ratio of two texts a and b; for a list give weights")
+            raise LindaError(f"alpha={shortened(alpha)} is for two texts a and b; for a list of texts, give weights")
         texts = list(a)
         is_single = all(isinstance(text, str) for text in texts)
         return checked_text_rows([[text] for text in texts] if is_single else texts, weights, seed), is_single
@@ -53,7 +53,7 @@ def checked_rows(a: str | list[str], b: str | list[str], alpha: float | Sequence
 
 
 def checked_text_rows(texts: Sequence[Sequence[str]], weights: Any, seed: int) -> list[TextsRow]:
-    """Check parallel lists of texts, and their weights: one list for all rows, one per row, or None (equal weights)."""
+    """Check parallel lists of texts and their weights: one list for all rows, one per row, or None (equal weights)."""
     if any(isinstance(column, str) or not isinstance(column, Iterable) for column in texts):
         raise LindaError(
             "the texts to mix must all be texts or all be lists of texts, got a mixture of texts and lists"
@@ -89,22 +89,22 @@ def checked_mixture(texts: Sequence[str], weights: Any, which: str = "") -> tupl
 
 
 def merged_texts(texts: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Leave out texts of weight 0. If three or more are left, merge those that differ only in spaces and case."""
+    """Leave out texts of weight 0; of three or more others, merge those that differ only in spaces and case."""
     kept = [(text, weight) for text, weight in zip(texts, weights, strict=True) if weight > 0]
     if len(kept) > 2:
         different: list[tuple[str, float]] = []
         for text, weight in kept:
-            place = next((place for place, (known, _) in enumerate(different) if same_text(text, known)), None)
-            if place is None:
+            index = next((i for i, (known, _) in enumerate(different) if same_text(text, known)), None)
+            if index is None:
                 different.append((text, weight))
             else:
-                different[place] = different[place][0], different[place][1] + weight
+                different[index] = different[index][0], different[index][1] + weight
         kept = different
     return tuple(text for text, _ in kept), tuple(weight for _, weight in kept)
 
 
 def ratio_of(weights: Sequence[float]) -> float:
-    """The share of the first of two texts."""
+    """Return the share of the first of two texts."""
     first, second = weights
     return first if math.isclose(first + second, 1.0) else first / (first + second)
 
@@ -118,7 +118,7 @@ def with_seed(row: Row, seed: int) -> Row:
 
 
 def row_seeds(seed: int) -> Iterator[int]:
-    """Yield seeds without end: one for every row of a call, or for every part of a long row."""
-    checked_integer(seed, "seed", 0, MOST_SEED)
+    """Yield an endless stream of seeds: one for every row of a call, or for every part of a long row."""
+    checked_integer(seed, "seed", 0, MAX_SEED)
     for row in itertools.count():
         yield int(np.random.SeedSequence([seed, row]).generate_state(1)[0])

@@ -1,8 +1,8 @@
-"""Measures of texts. Counting words is plain Python and imports neither a model nor torch.
+"""Measures of texts. Word overlap is plain Python and imports neither a model nor torch.
 
 word_overlap  which words of a text come from each of two or more texts; repetitions; sentence ends
 pairs         random pairs of sentences to measure on
-fluency       perplexity under a language model; word-level mixes and shuffled words to compare with
+fluency       perplexity under a language model; word-level mixes and shuffled words as baselines
 """
 
 from linda.measures.word_overlap import FUNCTION_WORDS as FUNCTION_WORDS

@@ -1,4 +1,4 @@
-"""Perplexity of texts under an independent language model, and badly formed texts to compare with."""
+"""Perplexity of texts under an independent language model, and disfluent texts as baselines."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _BATCH_TOKENS = 2048  # limited by the memory of the softmax over the vocabulary
-_LONGEST = 512
+_MAX_TOKENS = 512
 
 
 @dataclass(frozen=True)
 class Perplexity:
-    """Of a set of texts as a whole: exp(Σ negative log-likelihood / Σ units)."""
+    """The perplexity of a set of texts as a whole: exp(Σ negative log-likelihood / Σ units)."""
 
     per_token: float  # tokens of the language model: the usual figure
     per_word: float  # words between spaces: does not depend on how words are split into tokens
@@ -43,7 +43,7 @@ class Perplexity:
 
 @dataclass(frozen=True)
 class TextLoss:
-    """The negative log-likelihood of one text, and how many tokens and words it has."""
+    """The negative log-likelihood of one text, and its number of tokens and words."""
 
     nats: float
     tokens: int
@@ -75,47 +75,47 @@ class LanguageModel:
         return cls(model, tokenizer)
 
     def perplexity(self, texts: Sequence[str], progress: bool = False) -> Perplexity:
-        """The perplexity of a set of texts."""
+        """Return the perplexity of a set of texts."""
         return Perplexity.of(self.losses(texts, progress))
 
     def losses(self, texts: Sequence[str], progress: bool = False) -> list[TextLoss]:
-        """Return one loss per text. Each text follows a start-of-text marker, so that its first word counts too."""
-        ids = [self.tokenizer(text, add_special_tokens=False)["input_ids"][:_LONGEST] for text in texts]
+        """Return one loss per text. A start-of-text token precedes each text, so that its first token is scored too."""
+        ids = [self.tokenizer(text, add_special_tokens=False)["input_ids"][:_MAX_TOKENS] for text in texts]
         nats = [0.0] * len(texts)
         with tqdm(total=len(texts), desc="perplexity", unit="text", disable=not progress) as bar:
-            for rows in batches([len(row) for row in ids], _BATCH_TOKENS, narrowest=1):
+            for rows in batches([len(row) for row in ids], _BATCH_TOKENS, min_width=1):
                 for row, loss in zip(rows, self._batch_nats([ids[row] for row in rows]), strict=True):
                     nats[row] = loss
                 bar.update(len(rows))
-        return [TextLoss(*row) for row in zip(nats, map(len, ids), map(self._words_read, texts, ids), strict=True)]
+        return [TextLoss(*row) for row in zip(nats, map(len, ids), map(self._scored_words, texts, ids), strict=True)]
 
-    def _words_read(self, text: str, ids: list[int]) -> int:
-        """Words between spaces in the first _LONGEST tokens, which are all that is read."""
-        return len((text if len(ids) < _LONGEST else str(self.tokenizer.decode(ids))).split())
+    def _scored_words(self, text: str, ids: list[int]) -> int:
+        """Count the words between spaces in the first _MAX_TOKENS tokens, which are all that is scored."""
+        return len((text if len(ids) < _MAX_TOKENS else str(self.tokenizer.decode(ids))).split())
 
     @torch.inference_mode()
     def _batch_nats(self, rows: list[list[int]]) -> list[float]:
         if not any(rows):
             return [0.0] * len(rows)
         device = self.model.device
-        targets, _ = padded([torch.tensor(row, dtype=torch.long, device=device) for row in rows], IGNORED, narrowest=1)
+        targets, _ = padded([torch.tensor(row, dtype=torch.long, device=device) for row in rows], IGNORED, min_width=1)
         starts = torch.full_like(targets[:, :1], self.start_id)
-        inputs = torch.cat([starts, targets[:, :-1].clamp(min=0)], dim=1)  # (B, T): padding is last, unseen
+        inputs = torch.cat([starts, targets[:, :-1].clamp(min=0)], dim=1)  # (B, T); padding is on the right
         logits = self.model(input_ids=inputs, use_cache=False).logits  # (B, T, vocabulary)
         losses = F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction="none")
         return losses.view_as(targets).sum(1).tolist()
 
 
 def word_mix(a: str, b: str, alpha: float, random: Random) -> str:
-    """A word-level mixup of two texts: ⌈α·|a| + (1−α)·|b|⌉ places, each with a word of a or of b.
+    """Mix two texts word by word: ⌈α·|a| + (1−α)·|b|⌉ positions, each with a word of a or of b.
 
-    Each place takes the word of a with probability α, else that of b. The place is scaled to the length of the text.
+    Each position takes the word of a with probability α, else that of b, at the same relative position of the text.
 
     Args:
-        a: The first text.
-        b: The second text.
-        alpha: The share of a.
-        random: Chooses between a and b at each place.
+        a: First text.
+        b: Second text.
+        alpha: Share of a.
+        random: Random generator.
 
     Returns:
         The mixed words, separated by spaces.
@@ -131,7 +131,7 @@ def word_mix(a: str, b: str, alpha: float, random: Random) -> str:
 
 
 def shuffled_words(text: str, random: Random) -> str:
-    """The words of a text in random order."""
+    """Return the words of a text in random order."""
     words = text.split()
     random.shuffle(words)
     return " ".join(words)
@@ -142,7 +142,7 @@ def _exp_mean(total: float, count: int) -> float:
 
 
 def _start_of_text(tokenizer: PreTrainedTokenizerBase) -> int:
-    """The marker between documents if the model has one, else its bos or eos token."""
+    """Return the id of the marker between documents if the model has one, else of its bos or eos token."""
     marker: Any = tokenizer.get_vocab().get("<|endoftext|>", tokenizer.bos_token_id)
     if marker is None:
         marker = tokenizer.eos_token_id
@@ -152,7 +152,7 @@ def _start_of_text(tokenizer: PreTrainedTokenizerBase) -> int:
 
 
 def _gguf_file(path: str | Path) -> tuple[str, str | None]:
-    """The arguments of `from_pretrained`: a folder, and the name of the .gguf file in it if there is one."""
+    """Return the arguments of `from_pretrained`: a folder, and the name of its .gguf file, if any."""
     place = Path(path)
     if kind_of_model(path) != ModelKind.GGUF:
         return str(path), None
@@ -161,5 +161,5 @@ def _gguf_file(path: str | Path) -> tuple[str, str | None]:
     files = sorted(place.glob("*.gguf"))
     if len(files) > 1:
         names = ", ".join(file.name for file in files)
-        raise LindaError(f"{path} contains several language models ({names}); name one of the files")
+        raise LindaError(f"{path} contains several language models ({names}); give the path of one of them")
     return str(path), files[0].name

@@ -1,4 +1,4 @@
-"""Random pairs of sentences, to calibrate and to measure a model on."""
+"""Random pairs of sentences, to calibrate and to evaluate a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Pair = tuple[str, str]
 
 
 def draw_pairs(sentences: Iterable[str], count: int, seed: int = 0) -> list[Pair]:
-    """Draw `count` random pairs of different sentences. No sentence is used again before all have been used."""
+    """Draw `count` random pairs of different sentences. All sentences are used before any is repeated."""
     pool = list(dict.fromkeys(sentences))
     if len(pool) < 2:
         raise LindaError(f"pairs need at least two different sentences, got {len(pool)}")

@@ -1,7 +1,7 @@
 """How many words of a text come from each of two or more texts. Plain Python: no model, no tensors.
 
-A word is a case-folded run of letters and digits, with apostrophes and hyphens inside it. Punctuation is not counted:
-almost every sentence ends in a full stop, and that says nothing about where it comes from.
+A word is a case-folded run of letters and digits, with apostrophes and hyphens inside it. Punctuation is not counted,
+because almost all sentences share it.
 """
 
 import re
@@ -10,27 +10,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-# Scripts written without spaces have one word per character; anything else is a run of letters and digits.
+# In scripts written without spaces, every character counts as a word.
 UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+(?:['’-][^\W_{UNSPACED}]+)*")
 _LETTER_LOOP = re.compile(r"([^\W\d_]{1,6}?)\1{4,}")  # "dududududu"; does not match the zeros of 1000000
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]\s]*$")
 
-Precisions = list[list[float]]  # one row per text: against it, of the output and of each other text
+Precisions = list[list[float]]  # per text: the precision of the output against it, then that of each other text
 
 
 def words(text: str) -> list[str]:
-    """The case-folded words of a text, in order."""
+    """Return the case-folded words of a text, in order."""
     return _WORD.findall(text.casefold())
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """Where the words of a text begin and end, in order."""
+    """Return the start and end of each word of a text, in order."""
     return [match.span() for match in _WORD.finditer(text)]
 
 
-# English words that carry grammar rather than meaning: any two sentences share some. The tokens that "don't", "it's"
-# and "I'll" become in tokenized text are among them.
+# English function words, which most pairs of sentences share. They include the parts of "don't", "it's" and "I'll" in
+# tokenized text.
 FUNCTION_WORDS = frozenset(
     words(
         """a about above after again against all also am an and any are aren't as at be because been before being below
@@ -46,7 +46,7 @@ FUNCTION_WORDS = frozenset(
 
 
 def unigram_precision(output: str, reference: str) -> float:
-    """The share of the output's words that the reference contains, each counted at most as often as it occurs there.
+    """Return the share of the output's words that occur in the reference, clipped at their counts there, as in BLEU.
 
     There is no brevity penalty. An output without words has precision 1 if the reference has none either, else 0.
     """
@@ -57,9 +57,9 @@ def unigram_precision(output: str, reference: str) -> float:
 
 
 def share_of_first(output: str, a: str, b: str) -> float:
-    """The share of a in the output, by words: 1 for a copy of a, 0 for a copy of b.
+    """Return the share of a in the output, by words: 1 for a copy of a, 0 for a copy of b.
 
-        gainᵃ = max(0, P(output, a) − P(b, a))      precision against a, beyond that of b itself
+        gainᵃ = max(0, P(output, a) − P(b, a))      precision against a, above that of b
         gainᵇ = max(0, P(output, b) − P(a, b))      the same for b
         share = gainᵃ / (gainᵃ + gainᵇ)
 
@@ -71,32 +71,32 @@ def share_of_first(output: str, a: str, b: str) -> float:
 
 
 def shares(output: str, texts: Sequence[str]) -> list[float]:
-    """The share of each of two or more texts in the output, by words: 1 and 0 … for a copy of the first.
+    """Return the share of each of two or more texts in the output, by words: 1, 0 … 0 for a copy of the first.
 
         gainᵗ = max(0, P(output, t) − max P(u, t) over the other texts u)
         shareᵗ = gainᵗ / Σ gains
 
-    For two texts this is `share_of_first` and the rest. If all gains are 0, the shares are equal.
+    For two texts, the first share is that of `share_of_first`. If all gains are 0, the shares are equal.
     """
     return shares_of(precisions(output, texts))
 
 
 def mean_share_of_first(outputs: Sequence[str], a: Sequence[str], b: Sequence[str]) -> float:
-    """The share of a over many pairs: the share of the mean precisions, not the mean of the shares.
+    """Return the share of a over many pairs, computed from mean precisions; less noisy than a mean of shares.
 
-    An output with few words of either text has a noisy share (a ratio of two small numbers, or the 0.5 of 0/0). In the
-    mean precisions such outputs count for little, and chance overlaps (another "the") cancel against the baselines.
+    An output with few words of either text has a noisy share (a ratio of two small numbers, or 0.5 for 0/0). It has
+    little weight in the mean precisions, where chance overlaps (another "the") cancel out.
     """
     return mean_shares(outputs, list(zip(a, b, strict=True)))[0]
 
 
 def mean_shares(outputs: Sequence[str], rows: Sequence[Sequence[str]]) -> list[float]:
-    """The share of each text over many rows of texts: the shares of the mean precisions (see `mean_share_of_first`)."""
+    """Return the share of each text over many rows of texts, computed as in `mean_share_of_first`."""
     return shares_of(mean_precisions([precisions(output, texts) for output, texts in zip(outputs, rows, strict=True)]))
 
 
 def precisions(output: str, texts: Sequence[str]) -> Precisions:
-    """For each text, the precision of the output against it, then those of the other texts against it."""
+    """Return for each text the precision of the output against it, then those of the other texts."""
     return [
         [unigram_precision(output, text), *(unigram_precision(other, text) for u, other in enumerate(texts) if u != t)]
         for t, text in enumerate(texts)
@@ -104,12 +104,12 @@ def precisions(output: str, texts: Sequence[str]) -> Precisions:
 
 
 def mean_precisions(rows: Sequence[Precisions]) -> Precisions:
-    """Each precision averaged over rows."""
+    """Average each precision over rows."""
     return [[sum(cells) / len(rows) for cells in zip(*of_text, strict=True)] for of_text in zip(*rows, strict=True)]
 
 
 def shares_of(precisions: Precisions) -> list[float]:
-    """The shares of texts with these precisions (see `shares`)."""
+    """Compute the shares of texts from their precisions (see `shares`)."""
     gains = [max(0.0, of_output - max(of_others)) for of_output, *of_others in precisions]
     total = sum(gains)
     return [gain / total if total > 0 else 1 / len(gains) for gain in gains]
@@ -117,7 +117,7 @@ def shares_of(precisions: Precisions) -> list[float]:
 
 @dataclass(frozen=True)
 class WordOrigins:
-    """Which shares of an output's words occur in a, in b, and in either."""
+    """The shares of an output's words that occur in a, in b, and in either."""
 
     in_a: float
     in_b: float
@@ -130,9 +130,9 @@ class WordOrigins:
 
     @classmethod
     def of(cls, output: str, a: str, b: str) -> "WordOrigins":
-        """Counts are clipped as in `unigram_precision`; those of `either` at the sum of both texts.
+        """Compute the shares with counts clipped as in `unigram_precision`; for `either`, at the sum of both texts.
 
-        So every word of a crossover is found, even a "the" that it has from each text; a word in a loop is not.
+        So a word that a crossover takes from both texts ("the") counts twice, but repetitions beyond that do not count.
         """
         counts, counts_a, counts_b = Counter(words(output)), Counter(words(a)), Counter(words(b))
         total = counts.total() or 1
@@ -150,22 +150,22 @@ def has_content_words_of_both(output: str, a: str, b: str) -> bool:
 
 
 def has_content_words_of_all(output: str, texts: Sequence[str]) -> bool:
-    """Whether the output has, of each text, a content word that no other text has."""
+    """Whether the output has, for each text, a content word that only this text has."""
     content = set(words(output)) - FUNCTION_WORDS
     own = Counter(word for text in texts for word in set(words(text)))
     return all(any(own[word] == 1 for word in content & set(words(text))) for text in texts)
 
 
 def faithfulness(output: str, a: str, b: str) -> float:
-    """The share of the output's words found in a or b; 0 if it does not have content words of both.
+    """Return the share of the output's words found in a or b; 0 if it does not have content words of both.
 
-    So a copy of one text, and a stock phrase, have faithfulness 0.
+    A copy of one text has faithfulness 0.
     """
     return WordOrigins.of(output, a, b).either if has_content_words_of_both(output, a, b) else 0.0
 
 
 def largest_step(shares: Sequence[float]) -> float:
-    """The largest change between neighbours: 1 for a path that copies one text and then the other."""
+    """Return the largest change between neighbouring shares: 1 for a path that switches from one copy to the other."""
     return max(abs(right - left) for left, right in pairwise(shares))
 
 
@@ -179,18 +179,18 @@ def _folded(text: str) -> str:
 
 
 def most_repeated_trigram(text: str) -> int:
-    """How often the most frequent run of three words occurs: 1 in ordinary text, 0 under three words."""
+    """Return the count of the most frequent word trigram: usually 1; 0 for fewer than three words."""
     return max(_trigrams(text).values(), default=0)
 
 
 def repeated_trigram_rate(text: str) -> float:
-    """The share of a text's word trigrams that have occurred in it before; 0 under three words."""
+    """Return the share of a text's word trigrams that repeat an earlier one; 0 for fewer than three words."""
     trigrams = _trigrams(text)
     return (trigrams.total() - len(trigrams)) / trigrams.total() if trigrams else 0.0
 
 
 def repeats_itself(text: str) -> bool:
-    """Whether a text loops: a trigram occurs three times, or some letters five times in a row."""
+    """Whether a text is degenerate: a word trigram occurs three times, or up to six letters five times in a row."""
     return most_repeated_trigram(text) >= 3 or _LETTER_LOOP.search(text.casefold()) is not None
 
 

@@ -133,7 +133,7 @@ class MaskedModel:
             torch.from_numpy(self._corrupted(row, places, random))
             for row, places, random in zip(rows, chosen, streams, strict=True)
         ]
-        ids, mask = padded(corrupted, self._tokenizer.pad_token_id or 0, narrowest=1)  # (B, L)
+        ids, mask = padded(corrupted, self._tokenizer.pad_token_id or 0, min_width=1)  # (B, L)
         device = self._model.device
         logits = self._model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits.cpu()
         for number, (row, places, random) in enumerate(zip(rows, chosen, streams, strict=True)):

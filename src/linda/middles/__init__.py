@@ -1,7 +1,7 @@
 """Training targets between two texts ("middles"), found by search.
 
 ngrams     a trigram model that scores thousands of word sequences at once
-seams      how well the end of one text follows the beginning of another, under the trigram model
+seams      scores of seams between two texts under the trigram model
 rerank     ranks the best candidates with a causal language model
-making     corpora in, files of middles out; resumable
+making     makes files of middles from corpora; resumable
 """

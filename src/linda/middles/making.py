@@ -1,7 +1,7 @@
-"""Create middles from corpora: pairs of real texts, and for each a crossover at a given ratio.
+"""Make middles from corpora: crossovers of pairs of real texts at given ratios.
 
-Pairs are numbered, and a pair depends only on (corpora, seed, number). A *shard* is a fixed range of pairs and is
-written completely or not at all, so an interrupted run continues with the first missing shard.
+A pair depends only on the corpora, the seed and its number. A *shard* is a fixed range of pairs and is written
+completely or not at all, so an interrupted run continues with the first missing shard.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from linda.training.corpus import name_and_share, restyle
 
 SHARD_PAIRS = 512
 _RANKED_AT_ONCE = 16  # pairs per batch of the language model
-_WINDOW = 4096  # consecutive sentences of a corpus from which pairs of one kind are made
-_SHORTEST = 3  # minimum number of words of a text
+_WINDOW = 4096  # sentences; pairs are drawn within a window
+_MIN_WORDS = 3  # of a sentence
 
 
 @dataclass(frozen=True)
 class Source:
-    """A corpus and the share of all pairs that come from it.
+    """A corpus and its share of all pairs.
 
     Lines are `sentence` or `kind<TAB>sentence`; both texts of a pair have the same kind.
     """
@@ -44,7 +44,7 @@ class Source:
 
     @classmethod
     def parse(cls, source: str) -> Source:
-        """`FILE` or `FILE=0.45`."""
+        """Parse `FILE` or `FILE=0.45`."""
         name, share = name_and_share(source)
         if share is not None and not 0 < share < float("inf"):
             raise LindaError(f"corpus {source!r}: the share after '=' must be a positive number")
@@ -56,12 +56,12 @@ class MiddlesPlan:
     """The settings that determine which middles are made.
 
     Args:
-        sources: corpora with their shares.
-        seed: random seed.
-        ratios: number of middles per pair, at different ratios.
-        restyled: share of pairs whose texts are restyled (lower case, no full stop, spaces around punctuation …).
-        joined: share of texts made of two sentences.
-        candidates: number of crossovers that the language model chooses from.
+        sources: Corpora with their shares.
+        seed: Seed of all random choices.
+        ratios: Number of middles per pair, at different ratios.
+        restyled: Share of pairs to change in style: lower case, no full stop, spaces around punctuation …
+        joined: Share of pairs with a first text of two sentences; half of these also have a second text of two.
+        candidates: Number of crossovers that the language model chooses from.
     """
 
     sources: tuple[Source, ...]
@@ -87,7 +87,7 @@ class TextPair:
 
 @dataclass(frozen=True)
 class Middle:
-    """A training target: `target` lies between a and b, `share` of its words are from a."""
+    """A training target between a and b; `share` is the share of its words from a."""
 
     a: str
     b: str
@@ -100,7 +100,7 @@ class Middle:
 
 
 def draw_text_pairs(plan: MiddlesPlan) -> Iterator[TextPair]:
-    """Yield pairs without end, in a fixed order."""
+    """Yield an endless stream of pairs, in a fixed order."""
     shares = np.array([source.share for source in plan.sources])
     bounds = np.cumsum(shares / shares.sum())
     streams = [_pairs_of_a_kind(source.path) for source in plan.sources]
@@ -114,18 +114,18 @@ def draw_text_pairs(plan: MiddlesPlan) -> Iterator[TextPair]:
             if rng.random() < 0.5:
                 b = f"{b} {more_b}"
         if rng.random() < plan.restyled:
-            # Usually one style for both, as in a data set: equal generators choose the same style.
+            # Usually both texts have the same style, as in a data set: equal generators choose the same style.
             key_a, key_b = rng.integers(2**32, size=2)
             same = rng.random() < 0.8
             a = restyle(a, np.random.default_rng(key_a))
             b = restyle(b, np.random.default_rng(key_a if same else key_b))
-        # Stratified: one ratio in each of `ratios` equal parts of the range.
+        # Stratified sampling: one ratio in each of `ratios` equal parts of the range 0.08 to 0.92.
         ratios = 0.08 + 0.84 * (np.arange(plan.ratios) + rng.random(plan.ratios)) / plan.ratios
         yield TextPair(a, b, tuple(float(ratio) for ratio in ratios.round(3)))
 
 
 def _pairs_of_a_kind(path: str) -> Iterator[tuple[str, str]]:
-    """Yield pairs of sentences of the same kind, window by window, repeating the corpus without end."""
+    """Yield pairs of sentences of the same kind, window by window; the corpus is repeated endlessly."""
     while True:
         empty = True
         with open_text(path) as lines:
@@ -133,7 +133,7 @@ def _pairs_of_a_kind(path: str) -> Iterator[tuple[str, str]]:
                 by_kind: dict[str, list[str]] = {}
                 for line in window:
                     kind, _, sentence = line.rstrip("\n").rpartition("\t")
-                    if len(sentence.split()) >= _SHORTEST:
+                    if len(sentence.split()) >= _MIN_WORDS:
                         by_kind.setdefault(kind, []).append(sentence.strip())
                 pairs = [
                     (place / len(sentences), pair)
@@ -145,19 +145,25 @@ def _pairs_of_a_kind(path: str) -> Iterator[tuple[str, str]]:
                     empty = False
                     yield pair
         if empty:
-            raise LindaError(f"{path} contains no two sentences of {_SHORTEST} words or more; give another corpus")
+            raise LindaError(f"{path} contains no two sentences of {_MIN_WORDS} words or more; give another corpus")
 
 
 def make_middles(
     pairs: Sequence[TextPair], trigrams: TrigramModel, ranker: SeamRanker | None, candidates: int = 12
 ) -> list[Middle]:
-    """Find the middles of some pairs. A pair that is too short for a ratio has none there.
+    """Find the middles of some pairs. A pair has none at ratios for which its texts are too short.
 
     Args:
-        pairs: texts with ratios.
-        trigrams: finds the candidates.
-        ranker: chooses among them; without one, the candidate that the trigram model scores best is used.
-        candidates: how many crossovers the ranker chooses from.
+        pairs: Texts with ratios.
+        trigrams: Trigram model that finds the candidates.
+        ranker: Ranks the candidates; None keeps the one that the trigram model scores best.
+        candidates: Number of crossovers that the ranker chooses from.
+
+    Returns:
+        The middles, in the order of pairs and ratios.
+
+    Example:
+        >>> make_middles([TextPair(a, b, (0.3, 0.7))], TrigramModel.load("trigrams.safetensors"), None)
     """
     cut, found = [], []
     for pair in pairs:
@@ -165,7 +171,7 @@ def make_middles(
         cut.append((first, second))
         found.append([(ratio, search.best(ratio, candidates if ranker else 1)) for ratio in pair.ratios])
     if ranker is not None:
-        # Pairs of similar length are batched together; the results are put back in order.
+        # Batches have pairs of similar length; the results are in the original order.
         for batch in by_length(range(len(pairs)), lambda p: len(pairs[p].a) + len(pairs[p].b), _RANKED_AT_ONCE):
             ranked = ranker.rank([cut[p] for p in batch], [found[p] for p in batch])
             for p, by_ratio in zip(batch, ranked, strict=True):
@@ -196,12 +202,12 @@ def write_shards(
     """Write the missing shards.
 
     Args:
-        folder: receives `middles-00000.jsonl.gz` …
-        plan: which pairs; a folder with middles of another plan is rejected.
-        trigrams: see `make_middles`.
-        ranker: see `make_middles`.
-        shards: shard numbers, ascending.
-        progress: show a progress bar.
+        folder: Folder for `middles-00000.jsonl.gz` …; it must not contain middles of another plan.
+        plan: Settings of the pairs.
+        trigrams: As in `make_middles`.
+        ranker: As in `make_middles`.
+        shards: Shard numbers, ascending.
+        progress: Show a progress bar.
     """
     _check_plan(folder, plan, ranker is not None)
     wanted = [number for number in shards if not shard_path(folder, number).exists()]
@@ -228,7 +234,7 @@ def shard_path(folder: Path, number: int) -> Path:
 def _check_plan(folder: Path, plan: MiddlesPlan, ranked: bool) -> None:
     check_output_folder(folder)
     for source in plan.sources:
-        next(_pairs_of_a_kind(source.path))  # fail on an unreadable file before the folder is created
+        next(_pairs_of_a_kind(source.path))  # raises an error before the folder is created
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     described = json.dumps({**asdict(plan), "ranked": ranked}, indent=2) + "\n"

@@ -1,11 +1,11 @@
-"""A trigram language model with stupid backoff (Brants et al. 2007) that scores thousands of word sequences at once.
+"""A vectorized trigram language model with stupid backoff (Brants et al. 2007).
 
     p(w | u v) = c(u v w) / c(u v)        if the trigram was seen,
                  0.4 · p(w | v)           else,
     p(w | v)   = c(v w) / c(v)            if the bigram was seen,
                  0.4 · c(w) / N           else.
 
-Counts are exact. Keys are stored in sorted arrays, so one `searchsorted` answers thousands of queries at once.
+Counts are exact. Keys are stored in sorted arrays, so that one `searchsorted` answers thousands of queries.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _TOKEN = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
 
 
 def tokens_of(text: str) -> list[str]:
-    """Case-folded words and punctuation marks."""
+    """Split a text into case-folded words and punctuation marks."""
     return _TOKEN.findall(text.casefold())
 
 
 @dataclass(frozen=True)
 class _Counts:
-    """Keys in ascending order, and how often each was seen."""
+    """Keys in ascending order, and their counts."""
 
     keys: IntArray
     counts: NDArray[np.int32]
@@ -94,10 +94,16 @@ class TrigramModel:
         """Count the words, bigrams and trigrams of sentences.
 
         Args:
-            sentences: plain texts, one sentence each.
-            min_word_count: rarer words are counted as a single unknown word.
-            min_trigram_count: rarer trigrams are dropped, to save memory.
-            progress: show a progress bar.
+            sentences: Plain sentences.
+            min_word_count: Minimum count of a word; rarer words are replaced by the unknown word.
+            min_trigram_count: Minimum count of a trigram; rarer trigrams are dropped, to save memory.
+            progress: Show a progress bar.
+
+        Returns:
+            The model.
+
+        Example:
+            >>> TrigramModel.build(read_sentences("sentences.txt.xz")).save("trigrams.safetensors")
         """
         first_seen: dict[str, int] = {}
         chunks: list[NDArray[np.int32]] = []
@@ -112,7 +118,7 @@ class TrigramModel:
                 )
                 lengths.append(np.fromiter(map(len, tokens), dtype=np.int32))
         if not chunks:
-            raise LindaError("the corpus contains no sentences; give another one")
+            raise LindaError("the corpus contains no sentence; give a file with one sentence per line")
         words, lengths_all = np.concatenate(chunks), np.concatenate(lengths)
         del chunks
         counts = np.bincount(words, minlength=len(first_seen))
@@ -164,7 +170,7 @@ class TrigramModel:
                     raise ValueError("the numbers of keys and counts differ")
             return cls(vocabulary, unigrams, bigrams, trigrams)
         except (OSError, SafetensorError, KeyError, ValueError) as error:
-            raise LindaError(f"{path} is not an n-gram table: build one with `linda middles table`") from error
+            raise LindaError(f"{path} is not an n-gram table; build one with `linda middles table`") from error
 
 
 def _with_markers(words: IntArray, lengths: NDArray[np.int32]) -> IntArray:

@@ -4,9 +4,7 @@ Scoring a dozen candidates of a pair in full would process the same words many t
 
 - both texts are processed once, which gives log p of each token in its own context, and a key-value cache;
 - for each *seam* x[:i] → y[j:], only the first few tokens after it are processed, with the cached x[:i]; further tokens
-  of y are assumed to be as likely as in y itself.
-
-Candidates share seams.
+  of y are assumed to be as likely as in y itself. A seam of several candidates is scored once.
 """
 
 from __future__ import annotations
@@ -23,25 +21,25 @@ from torch import Tensor
 from linda.crossovers import Crossover, CutText
 from linda.measures.fluency import LanguageModel
 
-_SEAM_TOKENS = 4  # tokens that are scored after a seam
-_SHARE_WEIGHT = 0.5  # penalty in nats per token for a distance of 1 from the ratio
-_LONGEST = 192  # maximum tokens of a text; pairs with a longer one are not ranked
+_SEAM_TOKENS = 4  # number of tokens to score after a seam
+_SHARE_WEIGHT = 0.5  # penalty per unit of distance between share and ratio, in nats per token
+_MAX_TOKENS = 192  # of a text; pairs with a longer one are not ranked
 
 
 @dataclass(frozen=True)
-class _Read:
+class _ScoredText:
     """A text scored by the language model."""
 
     ids: list[int]
     starts: list[int]  # index of the first token of each chunk, then the number of tokens
-    sums: Tensor  # (T + 1,): Σ log p of the tokens before each place, in their own context
+    sums: Tensor  # (T + 1,): Σ log p of the tokens before each position, in their own context
 
 
 class SeamRanker:
-    """Orders crossovers by their mean log-likelihood per token under a causal language model.
+    """Ranks crossovers by their mean log-likelihood per token under a causal language model.
 
     Args:
-        language_model: any causal `transformers` model with a byte-level BPE tokenizer.
+        language_model: Causal `transformers` model with a byte-level BPE tokenizer.
     """
 
     def __init__(self, language_model: LanguageModel) -> None:
@@ -51,7 +49,7 @@ class SeamRanker:
 
     @classmethod
     def load(cls, path: str | Path) -> SeamRanker:
-        """Load a language model in 16 bits: sufficient for ranking, and twice as fast if the CPU supports it."""
+        """Load a language model in bfloat16: precise enough for ranking, and twice as fast if the CPU supports it."""
         language_model = LanguageModel.load(path)
         language_model.model.to(torch.bfloat16)
         return cls(language_model)
@@ -65,14 +63,14 @@ class SeamRanker:
         """Sort the crossovers of each pair at each ratio, best first.
 
         Args:
-            pairs: texts a and b.
-            candidates: for each pair, a sequence of (ratio, crossovers at that ratio).
+            pairs: Texts a and b of each pair.
+            candidates: For each pair, a sequence of (ratio, crossovers at this ratio).
 
         Returns:
-            For each pair and ratio, the crossovers with the language model's score; none if a text is too long.
+            For each pair and ratio, the crossovers with the score of the language model; none if a text is too long.
         """
         texts = [self._tokenized(text) for pair in pairs for text in pair]
-        is_short = [all(len(ids) <= _LONGEST for ids, _ in texts[2 * p : 2 * p + 2]) for p in range(len(pairs))]
+        is_short = [all(len(ids) <= _MAX_TOKENS for ids, _ in texts[2 * p : 2 * p + 2]) for p in range(len(pairs))]
         seams = sorted(
             {
                 (pair, *seam)
@@ -83,13 +81,13 @@ class SeamRanker:
                 for seam in crossover.seams
             }
         )
-        read, cache = self._read(texts)
-        seam_scores = dict(zip(seams, self._seam_scores(seams, read, cache), strict=True))
+        scored_texts, cache = self._score_texts(texts)
+        seam_scores = dict(zip(seams, self._seam_scores(seams, scored_texts, cache), strict=True))
 
         def score(pair: int, alpha: float, crossover: Crossover) -> float:
             total, tokens = 0.0, 0
             for text, start, stop in crossover.runs:
-                side = read[2 * pair + text]
+                side = scored_texts[2 * pair + text]
                 total += float(side.sums[side.starts[stop]] - side.sums[side.starts[start]])
                 tokens += side.starts[stop] - side.starts[start]
             total += sum(seam_scores[(pair, *seam)] for seam in crossover.seams)
@@ -115,11 +113,13 @@ class SeamRanker:
             starts.append(len(ids))
         return ids, starts
 
-    def _read(self, texts: Sequence[tuple[list[int], list[int]]]) -> tuple[list[_Read], list[tuple[Tensor, Tensor]]]:
-        """Score the texts; return also the keys and values of each layer, (texts, heads, 1 + T, d)."""
+    def _score_texts(
+        self, texts: Sequence[tuple[list[int], list[int]]]
+    ) -> tuple[list[_ScoredText], list[tuple[Tensor, Tensor]]]:
+        """Score the texts; return them with the keys and values of each layer, (texts, heads, 1 + T, d)."""
         from transformers import DynamicCache
 
-        width = 1 + max(min(len(ids), _LONGEST) for ids, _ in texts)
+        width = 1 + max(min(len(ids), _MAX_TOKENS) for ids, _ in texts)
         rows = [[self._start, *ids][:width] for ids, _ in texts]
         inputs = torch.tensor([row + [self._start] * (width - len(row)) for row in rows])
         cache = DynamicCache()
@@ -129,9 +129,9 @@ class SeamRanker:
         own = torch.zeros(is_token.shape, dtype=torch.float64)
         own[is_token] = self._log_p(states[is_token], targets[is_token]).double()
         sums = F.pad(own.cumsum(1), (1, 0))  # (texts, 2 + T)
-        read = [_Read(ids, starts, row) for (ids, starts), row in zip(texts, sums, strict=True)]
+        scored = [_ScoredText(ids, starts, row) for (ids, starts), row in zip(texts, sums, strict=True)]
         layers: Any = cache.layers
-        return read, [(layer.keys, layer.values) for layer in layers]
+        return scored, [(layer.keys, layer.values) for layer in layers]
 
     def _log_p(self, states: Tensor, tokens: Tensor) -> Tensor:
         """Return log p of tokens (n,) after states (n, d)."""
@@ -139,7 +139,10 @@ class SeamRanker:
         return logits.gather(1, tokens[:, None])[:, 0] - logits.logsumexp(dim=1)
 
     def _seam_scores(
-        self, seams: Sequence[tuple[int, int, int, int, int]], read: Sequence[_Read], cache: list[tuple[Tensor, Tensor]]
+        self,
+        seams: Sequence[tuple[int, int, int, int, int]],
+        texts: Sequence[_ScoredText],
+        cache: list[tuple[Tensor, Tensor]],
     ) -> list[float]:
         """Return log p of the tokens after each seam, minus that of the same tokens in their own context."""
         from transformers import DynamicCache
@@ -147,15 +150,15 @@ class SeamRanker:
         if not seams:
             return []
         before = [2 * pair + first for pair, first, _, _, _ in seams]
-        prefix = torch.tensor([read[row].starts[i] for row, (_, _, i, _, _) in zip(before, seams, strict=True)])
+        prefix = torch.tensor([texts[row].starts[i] for row, (_, _, i, _, _) in zip(before, seams, strict=True)])
         afters = []
         for pair, _, _, second, j in seams:
-            other = read[2 * pair + second]
+            other = texts[2 * pair + second]
             afters.append((other, other.starts[j], min(other.starts[j] + _SEAM_TOKENS, len(other.ids))))
         width = int(prefix.max()) + 1
         # The last token before the seam is processed again: its state predicts the first token after it.
         tokens = [
-            [read[row].ids[int(length) - 1], *other.ids[start:stop]]
+            [texts[row].ids[int(length) - 1], *other.ids[start:stop]]
             for row, length, (other, start, stop) in zip(before, prefix, afters, strict=True)
         ]
         longest = max(map(len, tokens))

@@ -2,14 +2,14 @@
 
 linda_model      the equations: encode, convert, mix, log-likelihood
 length_converter Eq. 3 and 4: convert two texts to the same length
-attention_mixing the other way to mix: the decoder attends to both texts
+attention_mixing the alternative to Eq. 4: the decoder attends to both texts
 loss             Eq. 5 and 6, and the distribution of α that they assume
-sampled_softmax  the softmax over a part of the vocabulary, for training
+sampled_softmax  the softmax over a sample of the vocabulary, for training
 tokens           texts to token ids and back, without `transformers`
 weights          weights on disk, in 8, 16 or 32 bits
 checkpoint       model folders
 architecture     checks of a configuration, before anything is allocated
-pretrained       loading `transformers` models; the kind of a model folder; devices
+pretrained       loading `transformers` models; kinds of model folders; devices
 batching         batches of similar length, and padding
 """
 

@@ -1,7 +1,7 @@
-"""Checks of a model configuration, before anything is allocated according to it.
+"""Checks of a model configuration, before any memory is allocated for it.
 
-A configuration is untrusted input. `transformers` does not check most of it: it would build a billion layers, and a
-string instead of a number fails somewhere inside the network.
+A configuration is untrusted input. `transformers` does not check most of it: it would try to build a billion layers,
+and a string instead of a number fails somewhere inside the network.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 from linda.errors import LindaError, checked_integer, shortened
 
-MOST_LAYERS = 1000
-_MOST_OF_A_SIZE = 10_000_000
-_MOST_WEIGHTS = 2**40
+MAX_LAYERS = 1000
+_MAX_SIZE = 10_000_000
+_MAX_WEIGHTS = 2**40
 
 _LAYERS = (
     "encoder_layers",
@@ -59,9 +59,8 @@ _TOKENS = (
     "forced_bos_token_id",
     "forced_eos_token_id",
 )
-# Settings that the int8 engine reads itself, for the family that it computes without `transformers`.
 BART_FAMILY = ("bart", "mbart", "marian", "pegasus")
-_NEEDED_OF_BART = (
+_REQUIRED_BY_BART_FAMILY = (  # the int8 engine reads these without `transformers`, which has defaults
     "d_model",
     "encoder_layers",
     "decoder_layers",
@@ -78,15 +77,15 @@ def check_architecture(settings: Mapping[str, Any], place: str) -> None:
     """Check that all sizes are numbers within bounds, and that heads and special tokens fit the sizes.
 
     Args:
-        settings: a configuration, as `transformers` writes it.
-        place: its name in messages.
+        settings: Configuration in the format of `transformers`.
+        place: Name of the configuration in messages.
     """
     try:
         _check(settings)
         if settings.get("model_type") in BART_FAMILY:
-            for name in _NEEDED_OF_BART:
+            for name in _REQUIRED_BY_BART_FAMILY:
                 if settings.get(name) is None:
-                    raise LindaError(f"{name} is missing, which a model of this family needs")
+                    raise LindaError(f"{name} is missing")
     except LindaError as error:
         raise LindaError(f"{place}: {error}; download or save the model again") from error
 
@@ -97,14 +96,14 @@ def _check(settings: Mapping[str, Any]) -> None:
         raise LindaError(f"model_type is {shortened(family)}; it must name the family of the model")
     for name in _LAYERS:
         if settings.get(name) is not None:
-            checked_integer(settings[name], name, 1, MOST_LAYERS)
+            checked_integer(settings[name], name, 1, MAX_LAYERS)
     for name in _SIZES:
         if settings.get(name) is not None:
-            checked_integer(settings[name], name, 0 if name == "type_vocab_size" else 1, _MOST_OF_A_SIZE)
+            checked_integer(settings[name], name, 0 if name == "type_vocab_size" else 1, _MAX_SIZE)
     _check_heads(settings)
     _check_tokens(settings)
-    if least_weights(settings) > _MOST_WEIGHTS:
-        raise LindaError(f"it describes a model of {least_weights(settings):,} weights, more than is possible")
+    if min_weights(settings) > _MAX_WEIGHTS:
+        raise LindaError(f"the model would have {min_weights(settings):,} weights; the maximum is {_MAX_WEIGHTS:,}")
     for part in ("encoder", "decoder", "text_config"):
         if isinstance(settings.get(part), dict):
             _check(settings[part])
@@ -127,25 +126,22 @@ def _check_tokens(settings: Mapping[str, Any]) -> None:
 
 
 def check_special_tokens(settings: Mapping[str, Any], tokens: int) -> None:
-    """Check that the special tokens in a configuration are ids of a vocabulary of so many tokens."""
+    """Check that the special tokens in a configuration are ids of a vocabulary of `tokens` tokens."""
     for name in _TOKENS:
         value = settings.get(name)
-        if value is None or value == -1:  # both mean that there is none
+        if value is None or value == -1:  # no such token
             continue
         for number in value if isinstance(value, list) and value else [value]:
             checked_integer(number, name, 0, tokens - 1)
 
 
-def least_weights(settings: Mapping[str, Any]) -> int:
-    """Return a lower bound of the number of weights: the vocabulary, and four square matrices per layer."""
+def min_weights(settings: Mapping[str, Any]) -> int:
+    """Return a lower bound of the number of weights: the embeddings, and one matrix per layer."""
     width = _first(settings, _WIDTHS) or 0
-    layers = sum(settings.get(name) or 0 for name in _LAYERS if name not in _also_named(settings))
+    # In the BART family, num_hidden_layers is a second name of encoder_layers.
+    duplicate = "num_hidden_layers" if settings.get("encoder_layers") is not None else None
+    layers = sum(settings.get(name) or 0 for name in _LAYERS if name != duplicate)
     return width * (settings.get("vocab_size") or 0) + layers * (width * width if "d_kv" not in settings else width)
-
-
-def _also_named(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """The BART family has two names for the number of encoder layers."""
-    return ("num_hidden_layers",) if settings.get("encoder_layers") is not None else ()
 
 
 def _first(settings: Mapping[str, Any], names: Sequence[str]) -> int | None:
@@ -156,7 +152,7 @@ def check_fits_files(settings: Mapping[str, Any], folder: Path) -> None:
     """Raise an error if the files of a folder are too small for the weights in its configuration."""
     files = [file for file in folder.iterdir() if file.suffix in (".safetensors", ".bin", ".gguf", ".h5", ".msgpack")]
     held = sum(file.stat().st_size for file in files if file.is_file())
-    described = least_weights(settings)
+    described = min_weights(settings)
     if files and described > 8 * held:  # even 4-bit weights take half a byte
         raise LindaError(
             f"{folder}: config.json describes {described:,} weights or more, but its files have {held:,} bytes; "
@@ -165,27 +161,25 @@ def check_fits_files(settings: Mapping[str, Any], folder: Path) -> None:
 
 
 def check_shapes(base: Mapping[str, Any], shapes: Mapping[str, Sequence[int]], place: str) -> None:
-    """Raise an error unless stored weights match the configuration, for the family with known names.
+    """Raise an error unless stored weights match the configuration; only for the BART family.
 
     Args:
-        base: the configuration of the encoder-decoder.
-        shapes: by the names of `LindaModel.state_dict`.
-        place: the name of the weights file in messages.
+        base: Configuration of the encoder-decoder.
+        shapes: Shapes by the names of `LindaModel.state_dict`.
+        place: Name of the weights file in messages.
     """
     if base.get("model_type") not in BART_FAMILY:
-        return  # `transformers` checks them when it loads them
+        return  # checked by `transformers` on loading
     for name, expected in _expected_shapes(base):
         found = shapes.get(name)
         if found is None or list(found) != list(expected):
-            there = "is missing" if found is None else f"has the shape {list(found)}"
-            raise LindaError(
-                f"{place} does not fit config.json: {name} {there}, expected {list(expected)}; download the model again"
-            )
+            problem = "is missing" if found is None else f"has the shape {list(found)}, expected {list(expected)}"
+            raise LindaError(f"{place} does not match config.json: {name} {problem}; download the model again")
     for part in ("encoder", "decoder"):
         stored = {name.split(".")[4] for name in shapes if name.startswith(f"seq2seq.model.{part}.layers.")}
         if len(stored) != base[f"{part}_layers"]:
             raise LindaError(
-                f"{place} does not fit config.json: it has {len(stored)} layers of the {part}, expected "
+                f"{place} does not match config.json: it has {len(stored)} {part} layers, expected "
                 f"{base[f'{part}_layers']}; download the model again"
             )
 

@@ -1,4 +1,4 @@
-"""Mixing by attention: the decoder attends to both texts, with the ratio as the prior of its cross-attention.
+"""Mixing by attention: the decoder attends to both texts, with the ratio as a prior on its cross-attention.
 
 The paper adds the states of two texts position by position (`length_converter`). Here the decoder attends to all of
 
@@ -8,10 +8,10 @@ and log α is added to its attention scores on the states of a, log(1−α) to t
 
     softmax(q·Kᵀ/√k + log π),   π = 1 on c, α on a, 1−α on b.
 
-So α weights the attention to a, and 1−α that to b. At α = 1 the decoder sees only a, at α = 0 only b, and in between no
-state is blurred. c is a control state, a linear function of (α, α², 1, L̃, Lᵃ, Lᵇ): it tells the decoder the requested
-ratio and length. The source vectors sᵃ and sᵇ mark the text of a state. All three are zero before training,
-so that training starts from the unchanged encoder-decoder.
+So α weights the attention to a, and 1−α that to b. At α = 1 the decoder attends only to a, at α = 0 only to b, and in
+between the states themselves are not averaged. c is a control state, a linear function of (α, α², 1, L̃, Lᵃ, Lᵇ), which
+encodes the requested ratio and length. The source vectors sᵃ and sᵇ mark which text a state comes from. All three are
+initialized with zeros, so that training starts from the unchanged encoder-decoder.
 
 Shapes: B pairs, L tokens of a text, d the width of a state.
 """
@@ -27,7 +27,7 @@ _LENGTH_UNIT = 32.0  # tokens: scales lengths to the magnitude of the other feat
 
 
 class AttentionMixing(nn.Module):
-    """The control state and the source vectors: 8·d weights."""
+    """The control state (6·d weights), the source vectors (2·d), and the state that replaces the texts (d)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class AttentionMixing(nn.Module):
         self.no_text = nn.Parameter(torch.zeros(width))
 
     def without_texts(self, rows: int) -> Mixture:
-        """Return a mixture of no text at all, for which the decoder is a language model."""
+        """Return mixtures without any text, with which the decoder is an unconditional language model."""
         states = self.no_text.expand(rows, 1, -1)
         lengths = torch.zeros(rows, dtype=torch.long, device=states.device)
         return Mixture(states, torch.ones(rows, 1, dtype=torch.long, device=states.device), lengths)
@@ -45,14 +45,14 @@ class AttentionMixing(nn.Module):
         """Mix B pairs of texts.
 
         Args:
-            states_a: (B, Lᵃ, d), padded.
+            states_a: Encoder states of the first texts, (B, Lᵃ, d), padded.
             mask_a: 1 for real states, (B, Lᵃ).
-            states_b: (B, Lᵇ, d).
-            mask_b: (B, Lᵇ).
-            alpha: the share of a, (B,).
+            states_b: Encoder states of the second texts, (B, Lᵇ, d), padded.
+            mask_b: 1 for real states, (B, Lᵇ).
+            alpha: Share of a, (B,).
 
         Returns:
-            1 + Lᵃ + Lᵇ states per pair, then padding, so that a mixture does not depend on the other pairs.
+            1 + Lᵃ + Lᵇ states per pair, followed by padding, so that a mixture does not depend on the other pairs.
 
         Example:
             mixture = mixing.mix(model.encode(ids_a, mask_a), mask_a, model.encode(ids_b, mask_b), mask_b, alpha)
@@ -69,7 +69,7 @@ class AttentionMixing(nn.Module):
         prior_a = alpha.log()[:, None].expand(mask_a.shape)
         prior_b = (1 - alpha).log()[:, None].expand(mask_b.shape)
         prior = torch.cat([torch.zeros_like(prior_a[:, :1]), prior_a, prior_b], dim=1).float()
-        # Padding of a is moved behind b, because the rounding of attention depends on the position of a state.
+        # The padding of a is moved after b, because the rounding of attention depends on the position of a state.
         order = mask.argsort(dim=1, descending=True, stable=True)[:, : int(mask.sum(1).max())]  # (B, S)
         return Mixture(
             states=states.gather(1, order[:, :, None].expand(-1, -1, states.shape[2])),

@@ -1,4 +1,4 @@
-"""Sequences of different length: grouped by length, and padded into one tensor."""
+"""Batches of sequences of similar length, and padding."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from linda.errors import LindaError
+from linda.errors import checked_integer
 
 Item = TypeVar("Item")
 
-# PyTorch's softmax is six times slower on rows that do not fill a vector register, and rounds them differently. Without
-# this minimum width, the last bits of a row would depend on the length of the other rows in its batch.
-NARROWEST = 16
+# PyTorch's softmax is six times slower on rows that do not fill a vector register, and rounds differently there. This
+# minimum width also makes the last bits of a row independent of the length of the other rows in its batch.
+MIN_WIDTH = 16
 
-MOST_TOKENS = 10**8
+MAX_TOKENS = 10**8
 
 
 def batches(
-    lengths: Sequence[int], batch_tokens: int, paths: int = 1, *, narrowest: int = NARROWEST, least_filled: float = 0.0
+    lengths: Sequence[int], batch_tokens: int, paths: int = 1, *, min_width: int = MIN_WIDTH, min_fill: float = 0.0
 ) -> list[list[int]]:
     """Group rows by length, longest first, so that rows × paths × longest length is at most batch_tokens.
 
-    A row that exceeds the budget alone is a batch of its own. The longest rows are first, so that insufficient memory
-    shows at once.
+    A row that exceeds the limit alone is a batch of its own. The longest rows come first, so that an out-of-memory
+    error occurs at once.
 
     Args:
-        lengths: lengths of the rows, in tokens.
-        batch_tokens: maximum number of tokens in a batch, padding included.
-        paths: sequences decoded in parallel for one row (`Decoding.paths`).
-        narrowest: minimum width that rows are padded to.
-        least_filled: a row shorter than this share of the longest row starts the next batch.
+        lengths: Length of each row in tokens.
+        batch_tokens: Maximum number of tokens in a batch, padding included.
+        paths: Sequences decoded in parallel for one row (`Decoding.paths`).
+        min_width: Minimum width that rows are padded to.
+        min_fill: A row shorter than this share of the longest row starts the next batch.
 
     Returns:
         The row numbers of each batch.
@@ -43,13 +43,12 @@ def batches(
         >>> batches([3, 20, 18], batch_tokens=40)
         [[1, 2], [0]]
     """
-    if not 1 <= batch_tokens <= MOST_TOKENS:
-        raise LindaError(f"batch_tokens={batch_tokens} is not valid: give a whole number from 1 to {MOST_TOKENS:,}")
+    checked_integer(batch_tokens, "batch_tokens", 1, MAX_TOKENS)
     groups: list[list[int]] = []
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
         longest = lengths[groups[-1][0]] if groups else 0
-        capacity = batch_tokens // (max(narrowest, longest) * paths) if groups else 0
-        if groups and len(groups[-1]) < capacity and lengths[row] >= least_filled * longest:
+        capacity = batch_tokens // (max(min_width, longest) * paths) if groups else 0
+        if groups and len(groups[-1]) < capacity and lengths[row] >= min_fill * longest:
             groups[-1].append(row)
         else:
             groups.append([row])
@@ -60,9 +59,9 @@ def by_length(rows: Iterable[Item], length: Callable[[Item], Any], size: int) ->
     """Group rows of similar length, shortest first, `size` at a time; the last group may be smaller.
 
     Args:
-        rows: anything that has a length.
-        length: what to sort by. Rows of the same length stay in their order.
-        size: rows in a group.
+        rows: Rows of any type.
+        length: Sort key. Rows with equal keys keep their order.
+        size: Rows per group.
 
     Example:
         >>> by_length(["of", "a", "the", "b"], len, 2)
@@ -72,14 +71,14 @@ def by_length(rows: Iterable[Item], length: Callable[[Item], Any], size: int) ->
     return [ordered[start : start + size] for start in range(0, len(ordered), size)]
 
 
-def padded(sequences: Sequence[Tensor], value: float = 0.0, *, narrowest: int = NARROWEST) -> tuple[Tensor, Tensor]:
+def padded(sequences: Sequence[Tensor], value: float = 0.0, *, min_width: int = MIN_WIDTH) -> tuple[Tensor, Tensor]:
     """Pad sequences (L, …) to one tensor (B, max L, …), and return it with the mask (B, max L) of real positions.
 
-    max L is at least `narrowest`.
+    max L is at least `min_width`.
     """
     lengths = torch.tensor([len(sequence) for sequence in sequences], device=sequences[0].device)
-    together = pad_sequence(list(sequences), batch_first=True, padding_value=value)
-    short = max(0, narrowest - together.shape[1])
-    together = F.pad(together, (0, 0) * (together.dim() - 2) + (0, short), value=value)
-    mask = torch.arange(together.shape[1], device=together.device) < lengths[:, None]
-    return together, mask.long()
+    batch = pad_sequence(list(sequences), batch_first=True, padding_value=value)
+    missing = max(0, min_width - batch.shape[1])
+    batch = F.pad(batch, (0, 0) * (batch.dim() - 2) + (0, missing), value=value)
+    mask = torch.arange(batch.shape[1], device=batch.device) < lengths[:, None]
+    return batch, mask.long()

@@ -27,7 +27,7 @@ TOKENIZER_FILE = "tokenizer.json"
 
 
 def load_config(folder: Path) -> LindaConfig:
-    """Load the settings, and check them against the shapes of the weights before anything is allocated."""
+    """Load the settings, and check them against the shapes of the stored weights before allocating memory."""
     from linda.model.weights import stored_shapes
 
     path = folder / CONFIG_FILE
@@ -45,9 +45,9 @@ def load_config(folder: Path) -> LindaConfig:
 def load_seq2seq(folder: Path, config: LindaConfig) -> Any:
     """Load the encoder-decoder with `transformers`."""
     seq2seq = _empty_seq2seq(config.base, folder / CONFIG_FILE)
-    # `transformers` ignores this in the settings of some models; without it, engines would begin texts differently.
+    # `transformers` ignores this setting for some models; without it, the engines would begin texts differently.
     seq2seq.generation_config.forced_bos_token_id = config.base.get("forced_bos_token_id")
-    _fill(seq2seq, folder, "seq2seq.")
+    _load_weights_into(seq2seq, folder, "seq2seq.")
     return seq2seq
 
 
@@ -55,7 +55,7 @@ def load_converter(folder: Path) -> LengthConverter:
     from linda.model.length_converter import LengthConverter
 
     converter = LengthConverter()
-    _fill(converter, folder, "converter.")
+    _load_weights_into(converter, folder, "converter.")
     sigma = converter.sigma.item()
     if not 1e-3 < sigma < 1e3:
         raise LindaError(
@@ -65,32 +65,32 @@ def load_converter(folder: Path) -> LengthConverter:
 
 
 def load_attention_mixing(folder: Path, config: LindaConfig) -> AttentionMixing | None:
-    """Load the weights of attention mixing; None for a model that mixes states only."""
+    """Load the weights of attention mixing; None for a model that only mixes states."""
     if config.mixing != "attention":
         return None
     from linda.model.attention_mixing import AttentionMixing
 
     mixing = AttentionMixing(config.base["d_model"])
-    _fill(mixing, folder, "attention_mixing.")
+    _load_weights_into(mixing, folder, "attention_mixing.")
     return mixing
 
 
-def _fill(module: nn.Module, folder: Path, prefix: str) -> None:
-    """Load the weights of this part of the model."""
+def _load_weights_into(module: nn.Module, folder: Path, prefix: str) -> None:
+    """Load the weights whose names begin with `prefix` into a part of the model."""
     from linda.model.weights import load_weights
 
     path = folder / WEIGHTS_FILE
     weights = {name.removeprefix(prefix): tensor for name, tensor in load_weights(path, prefix).items()}
     try:
         module.load_state_dict(weights)
-    except RuntimeError as error:  # names or shapes that do not fit the configuration
-        raise LindaError(f"{path} does not fit {CONFIG_FILE}: {str(error).splitlines()[-1].strip()}") from error
+    except RuntimeError as error:  # names or shapes that do not match the configuration
+        raise LindaError(f"{path} does not match {CONFIG_FILE}: {str(error).splitlines()[-1].strip()}") from error
 
 
 def save(
     folder: Path, config: LindaConfig, state: dict[str, Tensor], tokenizer: PreTrainedTokenizerBase, bits: int = 32
 ) -> None:
-    """Save a model atomically; bits per weight: 32, 16 or 8."""
+    """Save a model atomically, with 32, 16 or 8 bits per weight."""
     from linda.model.weights import save_weights
 
     with atomic_folder(folder, ModelKind.LINDA.value, _is_linda_model) as part:
@@ -109,13 +109,13 @@ def _is_linda_model(folder: Path) -> bool:
 
 
 def save_config(config: LindaConfig, folder: Path) -> None:
-    """Write the settings only, which calibration changes."""
+    """Write only the settings, after calibration."""
     with atomic_writer(folder / CONFIG_FILE) as file:
         file.write(config.to_json())
 
 
 def model_folder(path: str | Path | None) -> Path:
-    """Return the folder of a model, downloaded from the hub if needed; None is the embedded model."""
+    """Return the folder of a model, downloaded from the hub if needed; None means the embedded model."""
     if path is None and not EMBEDDED.is_dir():
         raise LindaError(
             "this installation has no embedded model; train one with `linda train`, "
@@ -125,7 +125,7 @@ def model_folder(path: str | Path | None) -> Path:
 
 
 def local_folder(path: str | Path) -> Path:
-    """Return the folder itself, or the one that a model is downloaded to from the hub."""
+    """Return the folder itself, or download a model from the hub and return its folder."""
     place = checked_path(path)
     if place.exists() or not _looks_like_hub_name(str(path)):
         if not place.is_dir():
@@ -139,7 +139,7 @@ def local_folder(path: str | Path) -> Path:
     except Exception as error:
         raise LindaError(
             f"there is no folder {shortened(str(path))}, and it could not be downloaded from the hub "
-            f"({type(error).__name__})"
+            f"({type(error).__name__}); check the name and the connection"
         ) from error
 
 
@@ -149,7 +149,7 @@ def _looks_like_hub_name(path: str) -> bool:
 
 
 def _empty_seq2seq(base: dict[str, Any], place: Path) -> PreTrainedModel:
-    """Create the architecture without initializing weights, which are loaded next."""
+    """Create the encoder-decoder without initializing its weights, which are loaded next."""
     from transformers import AutoConfig, AutoModelForSeq2SeqLM
     from transformers.initialization import no_init_weights
 
@@ -159,8 +159,8 @@ def _empty_seq2seq(base: dict[str, Any], place: Path) -> PreTrainedModel:
             config = AutoConfig.for_model(base["model_type"], **settings)
             with no_init_weights():
                 seq2seq = AutoModelForSeq2SeqLM.from_config(config)
-            seq2seq.tie_weights()  # skipped when weights are not initialized
-        except Exception as error:  # families raise various exceptions for wrong values
+            seq2seq.tie_weights()  # `from_config` skips this with no_init_weights
+        except Exception as error:  # the type of the exception depends on the model family
             raise LindaError(f"{place}: base does not describe an encoder-decoder ({reason(error)})") from error
     return seq2seq
 
@@ -168,7 +168,7 @@ def _empty_seq2seq(base: dict[str, Any], place: Path) -> PreTrainedModel:
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-    # This file is sufficient; only tokenizers without it need their own class.
+    # With this file, the class of the tokenizer is not needed.
     loader = PreTrainedTokenizerFast if (folder / TOKENIZER_FILE).is_file() else AutoTokenizer
     try:
         with quiet_loading():

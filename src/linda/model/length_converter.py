@@ -13,8 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-# α·Lᵃ + (1−α)·Lᵇ may be slightly above a whole number, as 0.1·3 is: rounding that up would add a token.
-_FLOAT_DUST = 1e-4
+# 0.1·3 and the like are slightly above the exact value: rounding up α·Lᵃ + (1−α)·Lᵇ could add a token.
+_ROUNDING_ERROR = 1e-4
 
 
 class Mixture(NamedTuple):
@@ -27,10 +27,10 @@ class Mixture(NamedTuple):
 
 
 def mixed_lengths(lengths_a: Tensor, lengths_b: Tensor, alpha: Tensor) -> Tensor:
-    """Eq. 3: L̃ = ⌈α·Lᵃ + (1−α)·Lᵇ⌉, at least 1. All (B,)."""
+    """Compute Eq. 3: L̃ = ⌈α·Lᵃ + (1−α)·Lᵇ⌉, at least 1. All (B,)."""
     alpha = alpha.double()
     length = alpha * lengths_a + (1 - alpha) * lengths_b
-    return torch.ceil(length - _FLOAT_DUST).clamp(min=1).long()
+    return torch.ceil(length - _ROUNDING_ERROR).clamp(min=1).long()
 
 
 class LengthConverter(nn.Module):
@@ -38,7 +38,7 @@ class LengthConverter(nn.Module):
 
     h̃ⱼ = Σₖ wₖʲ hₖ,   wʲ = softmaxₖ(aʲ),   aₖʲ = −(k − (L/L̃)·j)² / 2σ²,   k = 1…L, j = 1…L̃.
 
-    σ is the only weight that LINDA adds to its base; log σ is learned, so that σ is positive.
+    σ is the only weight that the paper adds to the encoder-decoder; log σ is learned, so that σ is positive.
     """
 
     def __init__(self, sigma: float = 0.4) -> None:
@@ -57,12 +57,12 @@ class LengthConverter(nn.Module):
         logits = -((k - centre[:, :, None]) ** 2) / (2 * self.sigma**2)  # (B, L̃, L)
         is_real = k <= lengths[:, None]  # (B, L)
         weights = logits.masked_fill(~is_real[:, None, :], -torch.inf).softmax(dim=-1)
-        is_wanted = j <= target_lengths[:, None]  # (B, L̃)
-        weights = weights * is_wanted[:, :, None]
+        is_output = j <= target_lengths[:, None]  # (B, L̃)
+        weights = weights * is_output[:, :, None]
         return torch.bmm(weights.to(states.dtype), states)
 
     def mix(self, states_a: Tensor, mask_a: Tensor, states_b: Tensor, mask_b: Tensor, alpha: Tensor) -> Mixture:
-        """Mix h̃ᵢ = α·h̃ᵃᵢ + (1−α)·h̃ᵇᵢ. States (B, Lᵃ, d) and (B, Lᵇ, d), α (B,) → L̃ states per pair."""
+        """Mix by Eq. 4, h̃ᵢ = α·h̃ᵃᵢ + (1−α)·h̃ᵇᵢ: states (B, Lᵃ, d) and (B, Lᵇ, d), α (B,) → L̃ states per pair."""
         lengths_a, lengths_b = mask_a.sum(1), mask_b.sum(1)
         lengths = mixed_lengths(lengths_a, lengths_b, alpha)  # (B,)
         share = alpha.to(states_a.dtype)[:, None, None]

@@ -1,7 +1,7 @@
 """The model: any encoder-decoder, plus a length converter (§3.2 and §3.3 of the paper).
 
-Two texts go in. The encoder processes each separately, the length converter converts both state sequences to the same
-length, the two are mixed with the ratio α, and the decoder generates text from the mixture:
+The encoder processes two texts separately, the length converter converts both state sequences to the same length, the
+two are mixed with the ratio α, and the decoder generates text from the mixture:
 
     Hᵃ (Lᵃ×d) ─ converter ─ H̃ᵃ (L̃×d) ─┐
                                         ├─ α·H̃ᵃ + (1−α)·H̃ᵇ ─ decoder ─ p(y | xᵃ, xᵇ, α)
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class LindaModel(nn.Module):
-    """An encoder-decoder of `transformers` that can also take two texts at once.
+    """An encoder-decoder of `transformers` with two texts as its input.
 
     Example:
         >>> model = LindaModel.from_seq2seq("Helsinki-NLP/opus-mt-fr-en")
@@ -66,7 +66,8 @@ class LindaModel(nn.Module):
     def from_seq2seq(cls, base: str | Path, **settings: Any) -> LindaModel:
         """Create a LINDA model from a `transformers` checkpoint: a folder, or a name on the hub.
 
-        It has the weights and the tokenizer of the base, a mask token if the base has none, and a new length converter.
+        It has the weights and the tokenizer of the base, a new length converter, and a new mask token if the base has
+        none. `settings` are fields of `LindaConfig`.
         """
         failure = f"{base} cannot be loaded as a base"
         # Half precision cannot be trained.
@@ -83,7 +84,19 @@ class LindaModel(nn.Module):
     def from_pretrained(
         cls, path: str | Path, device: str | torch.device = "cpu", dtype: torch.dtype | None = None
     ) -> LindaModel:
-        """Load a trained LINDA model: a folder written by `save_pretrained`, or a name on the hub."""
+        """Load a trained LINDA model: a folder written by `save_pretrained`, or a name on the hub.
+
+        Args:
+            path: Folder or hub name.
+            device: Device to load the model to.
+            dtype: Type of the weights; None for 32-bit floats.
+
+        Returns:
+            The model, in evaluation mode.
+
+        Example:
+            >>> model = LindaModel.from_pretrained("my-model", device="cuda")
+        """
         folder = checkpoint.local_folder(path)
         config = checkpoint.load_config(folder)
         tokenizer = checkpoint.load_tokenizer(folder)
@@ -99,13 +112,13 @@ class LindaModel(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the model runs."""
+        """Device of the model."""
         return self.converter.log_sigma.device
 
     def tokenize(self, texts: list[str], masked: bool = False) -> dict[str, Tensor]:
         """Tokenize texts to input_ids and attention_mask, (B, L), end marker included, padded on the right.
 
-        The mask token is recognized only with `masked`; otherwise special tokens are plain characters.
+        The mask token is recognized only with `masked`; otherwise special tokens are tokenized as plain text.
         """
         batch = self.tokenizer(
             texts,
@@ -138,11 +151,11 @@ class LindaModel(nn.Module):
         """Return log p(y | xᵃ, xᵇ, α), the sum over tokens, (B,).
 
         Args:
-            mixed: states that the decoder attends to, (B, S, d).
+            mixed: States that the decoder attends to, (B, S, d).
             mask: 1 for real states, (B, S).
-            targets: (B, T), padded with IGNORED.
-            sample: a sample of the vocabulary, for an estimate.
-            prior: added to the attention scores of the states, (B, S).
+            targets: Token ids, (B, T), padded with IGNORED.
+            sample: Sample of the vocabulary, to estimate the softmax.
+            prior: Added to the attention scores of the states, (B, S).
         """
         if prior is not None:
             # A four-dimensional mask is added to the scores unchanged.
@@ -164,7 +177,7 @@ class LindaModel(nn.Module):
         return -losses.view_as(targets).sum(1)
 
     def forward(self, **batch: Any) -> LindaOutput:
-        """Compute the loss of pairs (`pair_loss`) or, if the minibatch has `targets`, of middles (`middle_loss`)."""
+        """Compute the loss of plain texts (`text_loss`), middles (`middle_loss`) or pairs (`pair_loss`)."""
         if "texts" in batch:
             return self.text_loss(**batch)
         return self.middle_loss(**batch) if "targets" in batch else self.pair_loss(**batch)
@@ -182,19 +195,22 @@ class LindaModel(nn.Module):
         weight: Tensor,
         generator: torch.Generator | None = None,
     ) -> LindaOutput:
-        """Return the loss of targets between two texts, mixed by attention, and of the choice among candidates.
+        """Return the loss of middles: the best targets, mixed by attention, plus the choice among all candidates.
 
         Args:
-            ids_a: first texts of P pairs, (P, L).
-            mask_a: (P, L).
-            ids_b: second texts, (P, L).
-            mask_b: (P, L).
-            pair: the pair of each target, (R,).
-            targets: (R, T), padded with IGNORED.
-            alpha: the share of a in each target, (R,).
-            row: targets with the same number are candidates for the same pair and ratio, (R,).
-            weight: of each target among the candidates of its row, (R,).
-            generator: of the sampled softmax.
+            ids_a: First texts of P pairs, (P, L).
+            mask_a: Mask of the first texts, (P, L).
+            ids_b: Second texts, (P, L).
+            mask_b: Mask of the second texts, (P, L).
+            pair: Pair of each target, (R,).
+            targets: Texts between those of their pair, (R, T), padded with IGNORED.
+            alpha: Share of a in each target, (R,).
+            row: Targets with the same number are candidates for the same pair and ratio, (R,).
+            weight: Weight of each target among the candidates of its row, (R,).
+            generator: Random generator of the sampled softmax.
+
+        Returns:
+            The loss, with its parts.
 
         Example:
             >>> a, b = model.tokenize(["The film was great."]), model.tokenize(["The food was cold."])
@@ -226,23 +242,23 @@ class LindaModel(nn.Module):
         )
 
     def text_loss(self, texts: Tensor, generator: torch.Generator | None = None) -> LindaOutput:
-        """Return the loss −log p(x) of plain texts (B, T), padded with IGNORED, read without a source text."""
+        """Return the language-modelling loss −log p(x) of plain texts (B, T), padded with IGNORED."""
         log_p = self._log_prior(texts, self._piece_sample(texts, generator) if self.training else None)
         loss = -log_p.mean()
-        none = torch.zeros_like(loss)
+        zero = torch.zeros_like(loss)
         return LindaOutput(
             loss=loss,
             reconstruction=loss,
-            penalty=none,
+            penalty=zero,
             loss_per_token=-log_p.detach().sum() / (texts != IGNORED).sum(),
-            state_norm=none,
+            state_norm=zero,
         )
 
     def _log_prior(self, targets: Tensor, sample: PieceSample | None) -> Tensor:
         """Return log p(y) of texts (R, T) without a source text, (R,)."""
         assert self.attention_mixing is not None
-        nothing = self.attention_mixing.without_texts(len(targets))
-        return self.log_likelihood(nothing.states, nothing.mask, targets, sample)
+        empty = self.attention_mixing.without_texts(len(targets))
+        return self.log_likelihood(empty.states, empty.mask, targets, sample)
 
     def pair_loss(
         self,
@@ -257,17 +273,21 @@ class LindaModel(nn.Module):
     ) -> LindaOutput:
         """Compute Eq. 6 for B pairs.
 
-        Mirrored (`config.mirrored`), each text is once the first text and then the only target: see `linda.model.loss`.
+        With `config.mirrored`, each pair is mixed in both orders, with the first text as the only target (see
+        `linda.model.loss`).
 
         Args:
-            ids_a: first texts, with masked words, (B, L).
-            mask_a: (B, L).
-            ids_b: second texts, with masked words, (B, L).
-            mask_b: (B, L).
-            targets_a: first texts, unmasked, (B, T), padded with IGNORED.
-            targets_b: second texts, likewise.
-            alpha: share of a, (B,).
-            generator: of the noise and the sampled softmax.
+            ids_a: First texts, with masked words, (B, L).
+            mask_a: Mask of the first texts, (B, L).
+            ids_b: Second texts, with masked words, (B, L).
+            mask_b: Mask of the second texts, (B, L).
+            targets_a: First texts, unmasked, (B, T), padded with IGNORED.
+            targets_b: Second texts, unmasked, (B, T), padded with IGNORED.
+            alpha: Share of a, (B,).
+            generator: Random generator of the noise and the sampled softmax.
+
+        Returns:
+            The loss, with its parts.
 
         Example:
             >>> a, b = model.tokenize(["The film was great."]), model.tokenize(["The food was cold."])
@@ -298,9 +318,9 @@ class LindaModel(nn.Module):
     def _noised(self, states: Tensor, alpha: Tensor, generator: torch.Generator | None) -> Tensor:
         """Add zero-mean Gaussian noise to states (B, L, d): the paper's fixed σ, plus 4α(1−α)·`middle_noise`·‖h‖.
 
-        The fixed 0.001 is negligible compared to the states of most encoders: half-way between two texts the decoder
-        can still read both, and copies one of them. Noise of several times the norm of the state hides the details
-        there, so that the decoder must rely on its language model; at the ends, where it should copy, there is none.
+        The paper's σ of 0.001 is negligible compared to the states of most encoders: at α = ½ the decoder can still
+        recover both texts, and copies one of them. Noise of several times the norm of the state prevents this. It falls
+        to 0 at the ends, where the decoder should copy.
         """
         middle = (self.config.middle_noise * 4 * alpha * (1 - alpha)).to(states.dtype)[:, None, None]
         scale = self.config.noise + middle * states.detach().square().mean(-1, True).sqrt()
@@ -313,13 +333,13 @@ class LindaModel(nn.Module):
             return None
         if not hasattr(self.seq2seq, "final_logits_bias"):
             raise LindaError(
-                f"softmax_sample={size} does not work for {self.config.base['model_type']!r}: only the family of "
-                "BART and Marian computes its logits from a plain table of weights; give 0"
+                f"softmax_sample={size} is not supported for {self.config.base['model_type']!r}, only for the BART "
+                "family (BART, mBART, Marian, Pegasus); give 0"
             )
         return PieceSample.draw(targets[targets != IGNORED], vocabulary, size, generator)
 
     def mix_texts(self, a: list[str], b: list[str], alpha: float | list[float]) -> tuple[Tensor, Tensor]:
-        """Mix texts; return mixed states and mask, (B, L̃, ·)."""
+        """Mix texts by Eq. 4; return the mixed states (B, L̃, d) and their mask (B, L̃)."""
         first, second = self.tokenize(a), self.tokenize(b)
         ratios = torch.as_tensor(alpha, dtype=torch.float64, device=self.device).expand(len(a))
         masks = first["attention_mask"], second["attention_mask"]
@@ -340,14 +360,14 @@ def _check_padding(tokenizer: Any) -> None:
 
 
 def _first_token(seq2seq: Any, tokenizer: Any) -> int | None:
-    """Return the token that begins every text: the one that the base is told to write first, or its tokenizer's."""
+    """Return the token that begins every text: `forced_bos_token_id` of the base, or the tokenizer's start token."""
     forced: int | None = seq2seq.generation_config.forced_bos_token_id
-    ids = tokenizer("")["input_ids"]  # with BART <s> and the end marker, with others the end marker alone
+    ids = tokenizer("")["input_ids"]  # BART: <s> and the end marker; others: only the end marker
     return ids[0] if forced is None and len(ids) > 1 else forced
 
 
 def _ensure_mask_token(tokenizer: Any, seq2seq: Any) -> str:
-    """Return the mask token: BART has one, T5 has sentinels; other bases get a new token."""
+    """Return the mask token of the base (BART), a sentinel (T5) or a new token (others)."""
     if tokenizer.mask_token is not None:
         return str(tokenizer.mask_token)
     if "<extra_id_0>" in tokenizer.get_vocab():

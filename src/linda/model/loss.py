@@ -1,20 +1,21 @@
-"""The loss of training, Eq. 5 and 6 of the paper, and the distribution of α that it assumes. They belong together.
+"""The training loss, Eq. 5 and 6 of the paper, and the distribution of α that it assumes.
 
-Eq. 5, the mean over α ~ U(0, 1) of
+Eq. 5 is the mean over α ~ U(0, 1) of
 
     −[α·log p(xᵃ | xᵃ, xᵇ, α) + (1−α)·log p(xᵇ | xᵃ, xᵇ, α)]
 
-Mirrored, each text is the first one once, and then the only target: the mean over α ~ Beta(2, 1) of
+The mirrored form mixes each pair in both orders, with the first text as the only target: the mean over
+α ~ Beta(2, 1) of
 
     −½·[log p(xᵃ | xᵃ, xᵇ, α) + log p(xᵇ | xᵇ, xᵃ, α)]
 
-Beta(2, 1) is the uniform α weighted by itself, so both means are equal; but mirrored, no computation is spent on a text
-with almost no share in the mixture.
+Beta(2, 1) is the uniform density weighted by α, so both means are equal; but the mirrored form spends no computation on
+targets with almost no share in the mixture.
 
-Mixing by attention has real targets y between two real texts: −log p(y | xᵃ, xᵇ, α). The decoder also learns to read
-without a source text, as a language model: −log p(x) of plain sentences, and the choice among the crossovers yᵏ of a
-pair, with weights wᵏ (they sum to 1) that follow the scores of a large language model, and mean log-likelihoods per
-token ℓᵏ = log p(yᵏ)/|yᵏ|:
+Mixing by attention is trained on targets y between two texts ("middles"): −log p(y | xᵃ, xᵇ, α). The decoder is also
+trained as a language model, without a source text: −log p(x) of plain sentences, and a listwise ranking loss over the
+crossovers yᵏ of a pair, with target weights wᵏ (they sum to 1) from the scores of a larger language model, and mean
+log-likelihoods per token ℓᵏ = log p(yᵏ)/|yᵏ|:
 
     −Σₖ wᵏ·log (exp(ℓᵏ/τ) / Σₗ exp(ℓˡ/τ))
 
@@ -29,23 +30,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-IGNORED = -100  # a padded position of a target, which cross-entropy ignores
-
-
-CHOICE_WEIGHT = 4.0  # of the choice among candidates, in the loss of middles
+IGNORED = -100  # padding of targets; the default ignore_index of PyTorch's cross-entropy
+CHOICE_WEIGHT = 4.0  # weight of the choice among candidates in the loss of middles
 CHOICE_TEMPERATURE = 0.15  # τ, nats per token
 
 
 @dataclass
 class LindaOutput:
-    """The loss of a minibatch of pairs. Sums over tokens, means over pairs, as in Eq. 5 and 6."""
+    """The loss of a minibatch: sums over tokens, means over pairs, as in Eq. 5 and 6."""
 
     loss: Tensor  # Eq. 6: reconstruction + penalty
     reconstruction: Tensor  # Eq. 5
     penalty: Tensor  # λ/M ΣΣ‖h‖²
     loss_per_token: Tensor  # Eq. 5 divided by the number of tokens, for logs
     state_norm: Tensor  # mean ‖h‖ over real positions
-    choice: Tensor | None = None  # nats per row of choosing among candidates; middles only
+    choice: Tensor | None = None  # cross-entropy of the choice among candidates, nats per row; middles only
     log_p_a: Tensor | None = None  # (B,) log p(xᵃ | xᵃ, xᵇ, α); pairs only
     log_p_b: Tensor | None = None  # (B,) log p(xᵇ | xᵃ, xᵇ, α); pairs only
 
@@ -53,7 +52,7 @@ class LindaOutput:
 def draw_alpha(random: np.random.Generator, *, mirrored: bool, middle: float = 1.0) -> float:
     """Draw the ratio of a minibatch: α ~ Beta(middle, middle), weighted by α if the loss is mirrored.
 
-    middle = 1 is the paper's U(0, 1), and Beta(2, 1) mirrored; larger values draw more from the middle.
+    middle = 1 is the paper's U(0, 1), or Beta(2, 1) if mirrored; larger values concentrate α around ½.
     """
     return random.beta(middle + mirrored, middle)
 
@@ -73,11 +72,11 @@ def as_targets(input_ids: Tensor, attention_mask: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class StateNorms:
-    """The norms of the states of both texts, over real positions only."""
+    """The norms of the states of both texts, without padding."""
 
     squared_a: Tensor  # (B, L) ‖h‖², 0 for padding
     squared_b: Tensor
-    positions: Tensor  # how many are real
+    positions: Tensor  # number of positions without padding
 
     @classmethod
     def of(cls, states_a: Tensor, mask_a: Tensor, states_b: Tensor, mask_b: Tensor) -> StateNorms:
@@ -111,14 +110,17 @@ def linda_loss(
     """Compute Eq. 6 for B pairs.
 
     Args:
-        log_p_a: (B,) the log-likelihood of the first target.
-        log_p_b: (B,) the log-likelihood of the second target; mirrored, in a mixture in which it is the first text.
-        targets_a: (B, T), padded with IGNORED.
-        targets_b: (B, T), padded with IGNORED.
-        alpha: (B,) drawn by `draw_alpha` with the same `mirrored`.
-        norms: norms of the encoder states.
-        mirrored: whether Eq. 5 has the mirrored form.
-        norm_penalty: λ.
+        log_p_a: Log-likelihood of the first text, (B,).
+        log_p_b: Log-likelihood of the second text, (B,); if mirrored, under the mixture in which it is the first text.
+        targets_a: Token ids of the first texts, (B, T), padded with IGNORED.
+        targets_b: Token ids of the second texts, (B, T), padded with IGNORED.
+        alpha: Ratios drawn by `draw_alpha` with the same `mirrored`, (B,).
+        norms: Norms of the encoder states.
+        mirrored: Use the mirrored form of Eq. 5.
+        norm_penalty: Weight λ of the penalty.
+
+    Returns:
+        The loss, with its parts.
 
     Example:
         >>> log_p, targets = torch.tensor([-2.0]), torch.tensor([[5, 2]])
@@ -143,13 +145,13 @@ def linda_loss(
 
 
 def choice_loss(log_p: Tensor, targets: Tensor, row: Tensor, weight: Tensor) -> Tensor:
-    """Return the cross-entropy of choosing among candidates, averaged over rows.
+    """Return the cross-entropy of the choice among candidates, averaged over rows.
 
     Args:
-        log_p: (R,) the log-likelihood of each target as a text of its own.
-        targets: (R, T), padded with IGNORED.
-        row: (R,) the row that each target is a candidate for: 0, 1 …
-        weight: (R,) the weight of each target; the weights of a row sum to 1.
+        log_p: Log-likelihood of each target without a source text, (R,).
+        targets: Token ids, (R, T), padded with IGNORED.
+        row: Row that each target is a candidate for, 0, 1 …, (R,).
+        weight: Weight of each target, (R,); the weights of a row sum to 1.
     """
     per_token = log_p / (targets != IGNORED).sum(1) / CHOICE_TEMPERATURE
     rows = int(row.max()) + 1

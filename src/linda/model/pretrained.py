@@ -1,6 +1,6 @@
 """Loading `transformers` models, the kind of a model folder, and the device to run on.
 
-Neither `transformers` nor torch is imported before something is loaded.
+Neither `transformers` nor torch is imported before a model is loaded.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ModelKind(Enum):
 
 
 def kind_of_model(path: str | Path) -> ModelKind | None:
-    """Return the kind of a model by its files; None if there are none, as for a hub name. Loads nothing."""
+    """Return the kind of a model by the names of its files, without loading it; None if there are none (a hub name)."""
     place = checked_path(path)
     if place.is_file():
         return ModelKind.GGUF
@@ -60,7 +60,7 @@ def load_pretrained(
     source: str | Path,
     failure: str,
     *,
-    way_out: str = "",
+    advice: str = "",
     extra: str = "base",
     quiet: bool = True,
     dtype: torch.dtype | None = None,
@@ -69,14 +69,14 @@ def load_pretrained(
     """Load a `transformers` model with its tokenizer.
 
     Args:
-        model_class: name of an Auto class of `transformers`.
-        source: a folder, or a name on the hub.
-        failure: beginning of the error message: what cannot be loaded, and as what.
-        way_out: end of the error message.
-        extra: extra of this package with packages that the model may need.
-        quiet: show no progress bar and no warnings; they are never shown if the output is not a terminal.
-        dtype: of the weights; None for that of the file.
-        gguf_file: name of the .gguf file in the folder, if it is one.
+        model_class: Name of an Auto class of `transformers`.
+        source: Folder, or name on the hub.
+        failure: Beginning of the error message: what cannot be loaded, and as what.
+        advice: End of the error message.
+        extra: Extra of this package that the model may need.
+        quiet: Show no progress bar and no warnings, as always if standard error is not a terminal.
+        dtype: Type of the weights; None for that of the file.
+        gguf_file: Name of the .gguf file in the folder, if any.
 
     Returns:
         The model and its tokenizer.
@@ -101,13 +101,13 @@ def load_pretrained(
         raise
     except ImportError as error:  # Marian tokenizers need sentencepiece, .gguf files need gguf
         raise LindaError(f"{failure}: packages are missing, pip install 'linda[{extra}]' ({reason(error)})") from error
-    except Exception as error:  # `transformers` and `tokenizers` raise various exceptions for damaged files
-        raise LindaError(f"{failure} ({reason(error)}){way_out}") from error
+    except Exception as error:  # damaged files raise exceptions of many types
+        raise LindaError(f"{failure} ({reason(error)}){advice}") from error
     return model, tokenizer
 
 
 def _check_loaded(model: Any, tokenizer: Any) -> None:
-    """Check what `transformers` loads without an error, and fails on later."""
+    """Check for errors that `transformers` does not report on loading."""
     pieces = model.get_input_embeddings().num_embeddings
     largest = max(tokenizer.get_vocab().values(), default=-1)
     if not 0 <= largest < pieces:
@@ -122,7 +122,7 @@ def _check_loaded(model: Any, tokenizer: Any) -> None:
         raise ValueError(f"model_max_length of its tokenizer is {shortened(window)}")
     for name, weight in model.named_parameters():
         if not weight.isfinite().all():
-            raise ValueError(f"{name} contains numbers that are not finite")
+            raise ValueError(f"{name} contains values that are not finite")
 
 
 def _check_source(source: str | Path, failure: str) -> None:
@@ -157,15 +157,15 @@ def quiet_loading() -> Iterator[None]:
 
 
 def find_device(name: str = "auto") -> torch.device:
-    """Return the device of that name; auto is the GPU if there is one."""
+    """Return the device with the given name; auto is the GPU if there is one."""
     import torch
 
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.empty(0, device=name).device
-        if device.type == "meta":  # it has shapes, but computes nothing
+        if device.type == "meta":  # tensors without data
             raise ValueError
         return device
     except (RuntimeError, AssertionError, ValueError, TypeError, NotImplementedError) as error:
-        raise LindaError(f"device {shortened(name)} cannot be used here; give cpu, or auto") from error
+        raise LindaError(f"device {shortened(name)} is not available; give cpu or auto") from error

@@ -1,11 +1,11 @@
-"""The softmax over a part of the vocabulary: saves a third of the work of an update with a small model.
+"""The softmax over a sample of the vocabulary, which makes an update of a small model a third cheaper.
 
-log Σ exp over V tokens is computed exactly for the targets of the minibatch and the most frequent tokens, and estimated
-for the R others from r that are drawn again for each minibatch:
+The sum over V tokens is exact for the targets of the minibatch and the most frequent tokens; for the R others it is
+estimated from r tokens, drawn anew for each minibatch:
 
     Z ≈ Σ_{own, frequent} exp(lᵢ) + (R/r) Σ_{r drawn} exp(lᵢ)
 
-The estimate is unbiased. A weight of R/r means adding log(R/r) to the logit.
+The estimate of Z is unbiased. The weight R/r is applied by adding log(R/r) to the logit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-_FREQUENT_SHARE = 2 / 3  # share of frequent tokens among those that are not targets; the others are drawn
+_FREQUENT_SHARE = 2 / 3  # share of the sample that is the most frequent tokens; the rest is drawn at random
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class PieceSample:
 
     @classmethod
     def draw(cls, own: Tensor, vocabulary: int, size: int, generator: torch.Generator | None = None) -> PieceSample:
-        """Add at most `size` tokens to `own`, the tokens of the targets, in any shape.
+        """Sample at most `size` tokens in addition to `own`, the tokens of the targets (any shape).
 
-        Low ids are frequent tokens, as in SentencePiece, BART's dictionary and `linda cut-base`.
+        Low ids are assumed to be frequent tokens, as in SentencePiece, BART's dictionary and `linda cut-base`.
         """
         known = torch.zeros(vocabulary, dtype=torch.bool, device=own.device)
         known[: int(size * _FREQUENT_SHARE)] = True

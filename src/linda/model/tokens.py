@@ -1,4 +1,4 @@
-"""Texts to token ids and back, without importing `transformers`."""
+"""Tokenization without importing `transformers`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 class Tokens:
-    """Gives the same ids and texts as the model's tokenizer in `transformers`, which takes seconds to import.
+    """Encodes and decodes texts exactly as the model's tokenizer in `transformers`, which takes seconds to import.
 
-    A tokenizer that `tokenizers` does not support (Marian's SentencePiece) is still used through `transformers`.
+    A tokenizer that `tokenizers` does not support (Marian's SentencePiece) is used through `transformers`.
     """
 
     def __init__(self, tokenizer: Any) -> None:
-        """tokenizer: of `tokenizers`, or of `transformers` if it does not wrap one."""
+        """Wrap a tokenizer of `tokenizers`, or one of `transformers` that is not based on it."""
         self._tokenizer = tokenizer
 
     @classmethod
     def from_folder(cls, folder: Path, vocabulary: int | None = None) -> Tokens:
-        """Load the tokenizer of a model folder. vocabulary: number of tokens of the model."""
+        """Load the tokenizer of a model folder, and check that it fits a `vocabulary` of that size."""
         path = folder / TOKENIZER_FILE
         tokens = cls(_tokenizer(path) if path.is_file() else load_tokenizer(folder))
         if vocabulary is not None:
@@ -52,7 +52,7 @@ class Tokens:
 
     @cached_property
     def bytes(self) -> tuple[int, ...]:
-        """The ids of the 256 byte tokens, if the vocabulary has byte fallback; else none."""
+        """Ids of the 256 byte tokens, if the vocabulary has byte fallback; else empty."""
         tokenizer = self._tokenizer
         if not isinstance(tokenizer, Tokenizer):
             return ()
@@ -62,7 +62,7 @@ class Tokens:
     def ids(self, text: str, masked: bool = False) -> tuple[int, ...]:
         """Return all token ids of a text, end marker included, without truncation.
 
-        The mask token is recognized only with `masked`; otherwise special tokens are plain characters.
+        The mask token is recognized only with `masked`; otherwise special tokens are tokenized as plain text.
         """
         tokenizer = self._tokenizer
         if not isinstance(tokenizer, Tokenizer):
@@ -70,14 +70,14 @@ class Tokens:
         return tuple(self._encoded(text, masked).ids)
 
     def _encoded(self, text: str, masked: bool) -> Encoding:
-        # Set at every call, because the file and a model that shares this tokenizer may set it differently.
+        # Set on every call: the file, or a model that shares this tokenizer, may have other settings.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = not masked
         try:
             return self._tokenizer.encode(text)
         except Exception as error:  # the vocabulary lacks a token for unknown characters
-            raise LindaError(f"the model's tokenizer cannot read {shortened(text)} ({reason(error)})") from error
+            raise LindaError(f"the model's tokenizer cannot encode {shortened(text)} ({reason(error)})") from error
 
     @cached_property
     def end(self) -> int:
@@ -87,8 +87,8 @@ class Tokens:
         """Return the token ids of a text by chunk, without special tokens.
 
         Args:
-            text: any text.
-            ends: the end of each chunk, in characters; white space belongs to the following chunk.
+            text: Any text.
+            ends: End of each chunk, in characters; white space belongs to the following chunk.
 
         Returns:
             One list per chunk; concatenated, they are the ids of the text.

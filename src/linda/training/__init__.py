@@ -1,11 +1,11 @@
-"""Training: sentences in, a model out.
+"""Training a LINDA model on plain sentences.
 
-base        cuts a translation model to a small English base model
+base        cuts a translation model down to a small English base model
 settings    the settings of a run, and presets
-corpus      the sentences of a corpus, masked words and varied styles
-pair_batches    sentences to masked, paired minibatches
-middle_batches  middles (`linda middles make`) to minibatches
-data        what is held out, and minibatches of all kinds
+corpus      the sentences of a corpus, masking and changes of style
+pair_batches    minibatches of masked pairs of sentences
+middle_batches  minibatches of middles (`linda middles make`)
+data        held-out data, and the stream of minibatches of all kinds
 loop        the training loop
 stopping    Ctrl-C and termination
 validation  measures of interpolation on held-out text

@@ -1,8 +1,8 @@
-"""Cut a Marian translation model to a small English encoder-decoder: the base that `linda train` starts from.
+"""Cut a Marian translation model down to a small English encoder-decoder: the base that `linda train` starts from.
 
-A model that translates *into* English, given English, nearly copies it. That is most of what LINDA needs, so the
-encoder stays unchanged; the tokens of the other language and some decoder layers (which dominate the decoding time)
-are removed. The tokenizer becomes one `tokenizer.json` in which no text is unknown.
+Given English, a model that translates *into* English nearly copies it, which is a good start for LINDA. So the encoder
+is kept unchanged, while the tokens of the other language and some decoder layers (which dominate the decoding time) are
+removed. The new tokenizer is a single `tokenizer.json`, which can encode any text.
 """
 
 import itertools
@@ -15,7 +15,7 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
-from linda.errors import MOST_SEED, LindaError, checked_integer, reason, shortened
+from linda.errors import MAX_SEED, LindaError, checked_integer, reason, shortened
 from linda.files.folders import atomic_folder, check_replaceable
 from linda.files.jsonfile import read_json_object
 from linda.files.paths import checked_path
@@ -26,11 +26,11 @@ EOS, UNK, PAD, MASK = "</s>", "<unk>", "<pad>", "<mask>"
 SPECIALS = (EOS, UNK, PAD, MASK)
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
-# Translation corpora were normalized before Marian was trained on them: these characters have no token, but are common
-# in real text. Each becomes a token that starts with the embedding of its plain form.
+# Marian was trained on normalized text, in which these common characters do not occur. Each becomes a token that is
+# initialized with the embedding of its plain form.
 LOOKALIKES = {"’": "'", "“": '"', "”": '"', "…": "...", "\u00a0": " "}
 
-_NEVER_WRITTEN = -100.0  # added to a logit
+_NEVER_GENERATED = -100.0  # bias of a logit
 
 _SHARED = "model.shared.weight"
 _LOGITS_BIAS = "final_logits_bias"
@@ -51,28 +51,28 @@ def cut_base(
     lines: int = 200_000,
     seed: int = 0,
 ) -> None:
-    """Write a `transformers` folder of the small model, with the `pieces` tokens that the corpus uses most.
+    """Write the small model, with the `pieces` most frequent tokens of the corpus, as a folder of `transformers`.
 
     Args:
-        marian: folder of the Marian model.
-        corpus: files of sentences.
-        output: the folder to write.
-        pieces: size of the vocabulary, special tokens and bytes included.
-        decoder_layers: the decoder layers to keep.
-        lines: number of sentences of each corpus file that are counted.
-        seed: of the embeddings that the Marian model does not have.
+        marian: Folder of the Marian model.
+        corpus: Files of sentences.
+        output: Folder to write.
+        pieces: Size of the vocabulary, special tokens and bytes included.
+        decoder_layers: Decoder layers to keep.
+        lines: Number of sentences of each corpus file in which tokens are counted.
+        seed: Seed of the embeddings that the Marian model does not have.
 
     Example:
         >>> cut_base(Path("opus-mt-fr-en"), [Path("sentences.txt.xz")], Path("base"), pieces=16_000)
     """
     for name in ("config.json", "vocab.json", "target.spm", "pytorch_model.bin"):
         if not (checked_path(marian) / name).is_file():
-            raise LindaError(f"{marian} has no {name}: give the folder of a Marian model that translates into English")
+            raise LindaError(f"{marian} has no {name}; give the folder of a Marian model that translates into English")
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise LindaError(f"{output} already exists: remove it, or give another --output")
+        raise LindaError(f"{output} already exists; remove it, or give another --output")
     check_replaceable(output, _KIND, lambda folder: False)
     checked_integer(lines, "lines", 1, 10**9)
-    checked_integer(seed, "seed", 0, MOST_SEED)
+    checked_integer(seed, "seed", 0, MAX_SEED)
     settings = read_json_object(marian / "config.json")
     check_architecture(settings, str(marian / "config.json"))
     _check_layers(decoder_layers, settings, marian)
@@ -80,8 +80,8 @@ def cut_base(
     available = _available_pieces(marian / "target.spm", rows)
     count = pieces - len(SPECIALS) - len(BYTES)
     if not 0 < count <= len(available):
-        least = len(SPECIALS) + len(BYTES) + 1
-        raise LindaError(f"--pieces {pieces}: {marian} offers from {least} to {least - 1 + len(available)} pieces")
+        fixed = len(SPECIALS) + len(BYTES)
+        raise LindaError(f"--pieces is {pieces}; for {marian}, give {fixed + 1} to {fixed + len(available)}")
 
     for path in corpus:
         if next(read_sentences(str(path)), None) is None:
@@ -121,17 +121,17 @@ def build_tokenizer(pieces: Mapping[str, float]) -> Tokenizer:
         [decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(content=" ", left=1, right=0)]
     )
     for token in SPECIALS:
-        # The mask stands for a whole word: it includes the spaces around it, and the next word has its own.
+        # The mask replaces a whole word: it includes the spaces around it, and the next word keeps its own space.
         is_word = token == MASK
         tokenizer.add_special_tokens([AddedToken(token, lstrip=is_word, rstrip=is_word, normalized=False)])
     return tokenizer
 
 
 def most_used(available: Mapping[str, float], sentences: Iterable[str], count: int) -> Pieces:
-    """Return the `count` tokens that the sentences use most, after those that any text may need (ASCII, look-alikes).
+    """Return the `count` most frequent tokens of the sentences; ASCII characters and look-alikes are always included.
 
     A single character is counted wherever it occurs, because longer tokens may be removed. One sentence in four is
-    counted in lower case, because much classification data is lower case throughout.
+    counted in lower case, because many classification data sets are in lower case.
     """
     tokenizer = build_tokenizer(available)
     tokenizer.encode_special_tokens = True  # a corpus contains no special tokens
@@ -151,7 +151,7 @@ def most_used(available: Mapping[str, float], sentences: Iterable[str], count: i
 
 
 def _available_pieces(path: Path, rows: dict[str, int]) -> Pieces:
-    """Return the SentencePiece tokens that have a row, and the look-alikes, whose rows are added to `rows`."""
+    """Return the SentencePiece tokens that have an embedding, and the look-alikes, which are added to `rows`."""
     try:
         from sentencepiece import SentencePieceProcessor
     except ImportError as error:
@@ -173,16 +173,16 @@ def _available_pieces(path: Path, rows: dict[str, int]) -> Pieces:
 def _cut_weights(
     weights: Mapping[str, Tensor], rows: Sequence[int], decoder_layers: Sequence[int], seed: int
 ) -> dict[str, Tensor]:
-    """Return the weights of the small model. `rows`: of </s>, <unk>, <pad> and the kept tokens in the joint table."""
+    """Return the weights of the small model. `rows`: embeddings of </s>, <unk>, <pad> and the kept tokens."""
     table, bias = weights[_SHARED][rows].float(), weights[_LOGITS_BIAS][:, rows].float()  # (V, d), (1, V)
-    # The mask and the bytes have no row. They start near the average token, as unlikely as the rarest.
+    # The mask and the bytes are new tokens: initialized near the mean embedding, with the lowest bias.
     count, width = 1 + len(BYTES), table.shape[1]
     noise = torch.randn(count, width, generator=torch.Generator().manual_seed(seed))
     unseen = table.mean(dim=0) + 0.1 * table.std(dim=0) * noise
     table = torch.cat([table[:3], unseen, table[3:]])
     bias = torch.cat([bias[:, :3], bias.min().expand(1, count), bias[:, 3:]], dim=1)
-    # <unk>, <pad> and the mask are never generated, so that no decoder has to suppress them.
-    bias[:, [SPECIALS.index(token) for token in (UNK, PAD, MASK)]] = _NEVER_WRITTEN
+    # <unk>, <pad> and the mask are never generated, without any suppression in the decoder.
+    bias[:, [SPECIALS.index(token) for token in (UNK, PAD, MASK)]] = _NEVER_GENERATED
 
     state = {_SHARED: table, _LOGITS_BIAS: bias}
     new_numbers = {f"model.decoder.layers.{old}.": new for new, old in enumerate(decoder_layers)}
@@ -249,20 +249,20 @@ def _check_layers(layers: Sequence[int], settings: Mapping[str, Any], marian: Pa
         raise LindaError(f"{marian / 'config.json'} is not the configuration of a Marian model")
     if not layers or len(set(layers)) < len(layers) or not set(layers) <= set(range(available)):
         given = ",".join(map(str, layers))
-        raise LindaError(f"--decoder-layers {given}: give different numbers from 0 to {available - 1}")
+        raise LindaError(f"--decoder-layers is {given}; give different numbers from 0 to {available - 1}")
 
 
 def _read_vocabulary(path: Path, size: int) -> dict[str, int]:
-    """Return the row of each token, with its word boundary as a space."""
+    """Return the row of each token in the embedding table, with its word boundary as a space."""
     rows = read_json_object(path)
     for piece, row in rows.items():
         if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < size:
             raise LindaError(
-                f"{path}: the piece {shortened(piece)} has the row {shortened(row)}; give one below {size}"
+                f"{path}: the piece {shortened(piece)} has the id {shortened(row)}, expected 0 to {size - 1}"
             )
     for piece in (EOS, UNK, PAD):
         if piece not in rows:
-            raise LindaError(f"{path} has no piece {piece!r}: it is not the vocabulary of a Marian model")
+            raise LindaError(f"{path} has no piece {piece!r}; give the folder of a Marian model")
     return {piece.replace("▁", " "): row for piece, row in rows.items()}
 
 

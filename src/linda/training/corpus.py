@@ -1,4 +1,4 @@
-"""The sentences of a corpus: files and shares, epochs without end, masked words and varied styles."""
+"""The sentences of a corpus: files and shares, endless epochs, masking and changes of style."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def purpose_stream(purpose: str, *key: int) -> Rng:
 
 @dataclass
 class Corpus:
-    """Plain sentences: `main` files are read in sequence; each of `mixed_in` provides a share of all sentences.
+    """Plain sentences: `main` files are read in sequence; each `mixed_in` file provides a share of all sentences.
 
     A file is .txt (one sentence per line, optionally after a label and a tab) or .jsonl (field `text`), plain, .gz or
-    .xz; `hub:NAME` is the split `train` of a data set on the Hugging Face hub, read as a stream.
+    .xz; `hub:NAME` is the split `train` of a data set on the Hugging Face hub, which is streamed.
     """
 
     main: list[str]
@@ -37,7 +37,7 @@ class Corpus:
 
     @classmethod
     def parse(cls, sources: Iterable[str]) -> Corpus:
-        """Parse sources: `FILE` is a main source; `FILE=0.25` is mixed in and provides a quarter of all sentences."""
+        """Parse sources: `FILE` is a main file; `FILE=0.25` is mixed in, and provides a quarter of all sentences."""
         corpus = cls([])
         for source in sources:
             name, share = name_and_share(source)
@@ -48,15 +48,15 @@ class Corpus:
             else:
                 corpus.mixed_in[name] = share
         if not corpus.main:
-            raise LindaError("a corpus needs at least one file without a share")
+            raise LindaError("the corpus has no file without a share; give at least one")
         shares = list(corpus.mixed_in.values())
         if not all(0 < share < 1 for share in shares) or sum(shares) >= 1:
             listed = ", ".join(f"{share:g}" for share in shares)
-            raise LindaError(f"the shares of mixed-in files are {listed}; each must be above 0, their sum below 1")
+            raise LindaError(f"the shares of mixed-in files are {listed}; each must be above 0 and their sum below 1")
         return corpus
 
     def check_readable(self) -> None:
-        """Raise an error if a source has no sentences, before training and not at the end of an epoch."""
+        """Raise an error before training if a source has no sentences."""
         for name in (*self.main, *self.mixed_in):
             if next(read_sentences(name), None) is None:
                 raise LindaError(f"{name} contains no sentence; give a file with one sentence per line")
@@ -70,9 +70,9 @@ class Corpus:
         return itertools.chain.from_iterable(map(read_sentences, self.main))
 
     def epochs(self, seed: int) -> Iterator[Iterator[str]]:
-        """Yield epochs without end: each has every sentence of the main files once, with others spread among them.
+        """Yield endless epochs: each has every sentence of the main files once, with mixed-in sentences in between.
 
-        Each epoch continues the other files where the previous one stopped, so that all of them is read.
+        Each epoch continues the mixed-in files where the previous one stopped, so that all of their sentences are used.
         """
         others = [_endless(name) for name in self.mixed_in]
         for epoch in itertools.count():
@@ -147,19 +147,19 @@ def _endless(name: str) -> Iterator[str]:
         for sentence in read_sentences(name):
             yield sentence
         if sentence is None:
-            raise LindaError(f"{name} contains no sentence")
+            raise LindaError(f"{name} contains no sentence; give a file with one sentence per line")
 
 
 def mask_words(text: str, probability: float, mask_token: str, rng: Rng) -> str:
-    """§3.3: replace each whitespace-separated word by the mask token with the given probability, independently.
+    """Replace each whitespace-separated word by the mask token with the given probability, independently (§3.3).
 
     White space between words is kept.
     """
-    parts = re.split(r"(\s+)", text)  # words alternating with gaps; a gap at an end leaves an empty word there
-    words = [place for place in range(0, len(parts), 2) if parts[place]]
-    for place, is_masked in zip(words, rng.random(len(words)) < probability, strict=True):
+    parts = re.split(r"(\s+)", text)  # words alternating with gaps; a gap at an end yields an empty word there
+    words = [index for index in range(0, len(parts), 2) if parts[index]]
+    for index, is_masked in zip(words, rng.random(len(words)) < probability, strict=True):
         if is_masked:
-            parts[place] = mask_token
+            parts[index] = mask_token
     return "".join(parts)
 
 
@@ -171,9 +171,9 @@ _RARE_BLOCKS = (
 
 
 def restyle(text: str, rng: Rng) -> str:
-    """Vary the style of a sentence.
+    """Change the style of a sentence at random.
 
-    A model trained only on complete, capitalized sentences with a full stop repeats itself when one is missing.
+    A model trained only on complete, capitalized sentences with a full stop repeats itself on texts without it.
     """
     style = rng.integers(6)
     if style == 0:
@@ -181,20 +181,20 @@ def restyle(text: str, rng: Rng) -> str:
     if style == 1:
         return text.lower()
     if style == 2:  # tokenized as SST-2: lower case, spaces around punctuation, "could n't"
-        return _tokens_apart(text.lower())
-    if style == 3:  # a phrase out of the sentence
+        return _with_spaced_tokens(text.lower())
+    if style == 3:  # a phrase of the sentence
         words = text.split()
         length = int(rng.integers(2, max(3, len(words))))
         start = int(rng.integers(0, max(1, len(words) - length + 1)))
         phrase = " ".join(words[start : start + length])
-        return _tokens_apart(phrase.lower()) if rng.random() < 0.5 else phrase
+        return _with_spaced_tokens(phrase.lower()) if rng.random() < 0.5 else phrase
     if style == 4:
         return _with_rare_characters(text, rng)
     return re.sub(r"[^\w\s']+", "", text).strip() or text
 
 
 def _with_rare_characters(text: str, rng: Rng) -> str:
-    """Add curly quotes, and one or two words in characters without a token, which are encoded as bytes."""
+    """Add curly quotes, and one or two words of characters that have no token and are encoded as bytes."""
     words = text.replace("'", "’").split()
     for _ in range(int(rng.integers(1, 3))):
         first, last = _RARE_BLOCKS[rng.integers(len(_RARE_BLOCKS))]
@@ -203,7 +203,7 @@ def _with_rare_characters(text: str, rng: Rng) -> str:
     return " ".join(words)
 
 
-def _tokens_apart(text: str) -> str:
+def _with_spaced_tokens(text: str) -> str:
     text = re.sub(r"(\w)(n't|'s|'re|'ve|'ll|'d|'m)\b", r"\1 \2", text)
     text = re.sub(r"([.,!?;:()\"]|--)", r" \1 ", text)
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""The data of a run: what is held out for validation, and minibatches of all kinds in their shares."""
+"""The data of a run: held-out data for validation, and the stream of minibatches of all kinds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TrainingData:
 
     @classmethod
     def of(cls, settings: TrainingSettings) -> TrainingData:
-        """Find the files, and read what is held out."""
+        """Find the files, and read the held-out data."""
         corpus = Corpus.parse(settings.corpus) if settings.corpus or not settings.middles else None
         if corpus is not None:
             corpus.check_readable()
@@ -39,7 +39,7 @@ class TrainingData:
 
 
 def _held_out_sentences(settings: TrainingSettings, corpus: Corpus | None) -> list[str]:
-    """Return sentences for validation: of a separate file, or the first of the corpus, which training skips."""
+    """Return the validation sentences: those of a separate file, or the first of the corpus, which training skips."""
     if corpus is None and not settings.validation:
         return []
     if settings.validation:
@@ -49,12 +49,12 @@ def _held_out_sentences(settings: TrainingSettings, corpus: Corpus | None) -> li
         held_out = corpus.hold_out(settings.hold_out)
     if len(held_out) == 1:
         where = f"{settings.validation} has" if settings.validation else "--hold-out 1 takes"
-        raise LindaError(f"{where} one sentence, but validation needs pairs: give 2 or more, or none")
+        raise LindaError(f"{where} one sentence, but validation needs pairs; give 2 or more, or none")
     return held_out
 
 
 def split_middles(settings: TrainingSettings) -> tuple[list[Path], list[MiddlePair]]:
-    """Return the files for training, and middles for validation: of the last file, if there are several."""
+    """Return the files for training, and the middles for validation: from the last file, if there are several."""
     if not settings.middles:
         return [], []
     files = shard_files(settings.middles)
@@ -66,10 +66,10 @@ def split_middles(settings: TrainingSettings) -> tuple[list[Path], list[MiddlePa
 def minibatches(
     model: LindaModel, data: TrainingData, settings: TrainingSettings, first_step: int, accelerator: Any
 ) -> Iterator[Minibatch]:
-    """Yield pairs and texts of the corpus, and middles, by their shares; independent of the first step."""
+    """Yield minibatches of pairs, texts and middles by their shares; the sequence does not depend on the first step."""
     corpus, middles = data.corpus, data.middles
     rank, ranks = accelerator.process_index, accelerator.num_processes
-    # Without middles, too: a model that mixes by attention scores crossovers as a language model of its corpus.
+    # Also without middles: a model that mixes by attention scores crossovers as a language model of its corpus.
     text_share = settings.text_share if corpus is not None and model.attention_mixing is not None else 0.0
     pair_share = 0.0 if corpus is None else settings.pair_share if middles else 1 - text_share
     sampled = {"rank": rank, "ranks": ranks}
@@ -81,7 +81,7 @@ def minibatches(
     if corpus is not None and pair_share:
         pairs = pair_sampler(model, corpus, settings, **sampled).batches(from_pairs)
     if corpus is not None and text_share:
-        # Plain sentences are pairs that are not mixed; a minibatch may have more of them.
+        # Plain sentences are drawn as pairs, too; a minibatch may have more of them.
         alone = replace(settings, pairs=settings.texts_per_process(ranks) // 2 * ranks)
         texts = pair_sampler(model, corpus, alone, **sampled).batches(from_corpus - from_pairs)
     if middles:
@@ -99,12 +99,12 @@ def minibatches(
 
 
 def _spread(share: float, step: int) -> int:
-    """Return how many of the steps before this one belong to a share of all steps, spread evenly."""
-    return math.floor(share * step + 1e-9)  # shares may be sums of decimal fractions
+    """Return how many of the first `step` steps belong to a share of all steps that is spread evenly."""
+    return math.floor(share * step + 1e-9)  # sums of shares such as 0.1 + 0.2 are not exact
 
 
 def tokenizer(model: LindaModel, settings: TrainingSettings) -> Tokenizer:
-    """Return the tokenizer of the minibatches: at most `max_length` tokens, and no special tokens in targets."""
+    """Return the tokenizer of the minibatches: texts have at most `max_length` tokens, targets no special tokens."""
 
     def tokenize(masked: list[str], targets: list[str]) -> tuple[list[list[int]], list[list[int]]]:
         limits = {"truncation": True, "max_length": settings.config.max_length}
@@ -119,26 +119,26 @@ def tokenizer(model: LindaModel, settings: TrainingSettings) -> Tokenizer:
 def middle_sampler(
     model: LindaModel, files: list[Path], settings: TrainingSettings, rank: int = 0, ranks: int = 1
 ) -> MiddleSampler:
-    """Minibatches of middles for a model."""
-    shared = _of_both_samplers(model, settings, rank, ranks)
+    """Create the sampler of minibatches of middles for a model."""
+    shared = _shared_settings(model, settings, rank, ranks)
     return MiddleSampler(files, ends=settings.ends, candidates=settings.candidates, **shared)
 
 
 def pair_sampler(
     model: LindaModel, corpus: Corpus, settings: TrainingSettings, rank: int = 0, ranks: int = 1
 ) -> PairSampler:
-    """Minibatches of pairs for a model."""
+    """Create the sampler of minibatches of pairs for a model."""
     return PairSampler(
         corpus,
         restyled=settings.restyled,
         middle=settings.middle,
         mirrored=settings.config.mirrored,
         window=settings.window,
-        **_of_both_samplers(model, settings, rank, ranks),
+        **_shared_settings(model, settings, rank, ranks),
     )
 
 
-def _of_both_samplers(model: LindaModel, settings: TrainingSettings, rank: int, ranks: int) -> dict[str, Any]:
+def _shared_settings(model: LindaModel, settings: TrainingSettings, rank: int, ranks: int) -> dict[str, Any]:
     return {
         "tokenize": tokenizer(model, settings),
         "mask_token": model.config.mask_token,

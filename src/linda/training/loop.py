@@ -45,19 +45,19 @@ def train(
     tensorboard: bool = False,
     calibration: bool = True,
 ) -> LindaModel:
-    """Train until `settings.steps`, calibrate and write the folder of the model.
+    """Train for `settings.steps` updates, calibrate the model and write its folder.
 
     Ctrl-C saves a checkpoint and raises `Interrupted`.
 
     Args:
-        settings: the settings of the run.
-        output: the folder of the model; the run is stored in `OUTPUT.training`.
-        resume: continue from the last checkpoint.
-        tensorboard: also log for TensorBoard.
-        calibration: fit the map from the requested to the mixed ratio, on the held-out sentences.
+        settings: Settings of the run.
+        output: Folder of the model; the state of the run is in `OUTPUT.training`.
+        resume: Continue from the last checkpoint.
+        tensorboard: Also log for TensorBoard.
+        calibration: Fit the map from the requested ratio to the mixed ratio, on the held-out sentences.
 
     Returns:
-        The trained model, as in the folder.
+        The trained model.
 
     Example:
         >>> train(TrainingSettings(corpus=("sentences.txt",), base="my-base", steps=1000), Path("my-model"))
@@ -67,21 +67,21 @@ def train(
 
     check_can_save(output)
     data = TrainingData.of(settings)
-    # Accelerate does not connect several CPU processes unless it knows where they run.
+    # Accelerate connects several CPU processes only with cpu=True.
     on_cpu = "LOCAL_RANK" in os.environ and not torch.accelerator.is_available()
     accelerator = Accelerator(
         mixed_precision=_precision(settings.precision),
         cpu=on_cpu,
-        # Some families have weights that are not trained (Marian's position tables).
+        # Some families have weights that are not trained (Marian's position embeddings).
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
-    settings.pairs_per_process(accelerator.num_processes)  # checked first, before anything is loaded
+    settings.pairs_per_process(accelerator.num_processes)  # raises an error before anything is loaded
     settings.texts_per_process(accelerator.num_processes)
     is_main = accelerator.is_main_process
     run = RunFolder(output)
     if is_main:
         run.check(resume)
-    with _own_randomness([settings.seed]):  # for new embeddings of the base, if any
+    with _seeded([settings.seed]):  # new embeddings of the base are random
         model = run.load_model() if run.last_step else start_model(settings)
     length, positions = settings.config.max_length, model.config.base.get("max_position_embeddings")
     if positions is not None and length > positions:
@@ -89,7 +89,7 @@ def train(
     if calibration:
         choose(settings.engine, model.config.base, model.device)  # raises an error before hours of work
     if is_main:
-        run.begin(settings)  # after all checks of the base
+        run.begin(settings)
     accelerator.wait_for_everyone()
     try:
         _make_updates(settings, accelerator, run, model, data, tensorboard=tensorboard)
@@ -118,7 +118,7 @@ def _make_updates(
     *,
     tensorboard: bool,
 ) -> None:
-    """Train the model from the last checkpoint, if there is one, to the last step."""
+    """Train the model from the last checkpoint, if any, to the last step."""
     is_main = accelerator.is_main_process
     _apply(settings, model)
     weights = [p for p in model.parameters() if p.requires_grad]
@@ -138,7 +138,7 @@ def _make_updates(
     log = run.log(tensorboard) if is_main else None
     with stop_requests() as stop, bar:
         step = run.last_step
-        while step < settings.steps and not any_process(accelerator, stop.asked):
+        while step < settings.steps and not any_process(accelerator, stop.requested):
             started = time.monotonic()
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(step, settings)
@@ -175,7 +175,7 @@ class Interrupted(LindaError):
 
 
 def start_model(settings: TrainingSettings) -> LindaModel:
-    """Create a model from `settings.base`, or load it if it is a LINDA model already; default: the embedded model."""
+    """Load the LINDA model `settings.base`, or create one from it; default: the embedded model."""
     if not settings.base:
         return LindaModel.from_pretrained(model_folder(None))
     if kind_of_model(settings.base) == ModelKind.LINDA:
@@ -189,12 +189,12 @@ def _apply(settings: TrainingSettings, model: LindaModel) -> None:
     if settings.config.mixing == "attention" or model.attention_mixing is not None:
         model.mix_by_attention()  # a base with attention mixing keeps it
     if model.device.type == "cpu":
-        # Sentences are short, and PyTorch's fused attention has a slow backward pass on a CPU: an update takes 0.75 of
-        # the time with plain matrix products (256 sentences of 28 tokens, bfloat16).
+        # PyTorch's fused attention has a slow backward pass on a CPU: for short sentences, plain matrix products take
+        # 25 % less time per update (measured with 256 sentences of 28 tokens, bfloat16).
         model.seq2seq.set_attn_implementation("eager")
     if settings.dropout is not None:
         for module in model.modules():
-            # Layers have dropout rates as plain numbers (BART family) or Dropout modules (T5).
+            # Dropout rates are attributes of the layers (BART family) or Dropout modules (T5).
             if isinstance(module, torch.nn.Dropout):
                 module.p = settings.dropout
             for name in ("dropout", "activation_dropout", "attention_dropout"):
@@ -217,9 +217,9 @@ def _update(
     for part in range(settings.accumulate):
         batch = next(stream)
         tokens += batch.tokens * accelerator.num_processes
-        is_whole = part == settings.accumulate - 1
+        is_last = part == settings.accumulate - 1
         key = [settings.seed, step, part, accelerator.process_index]
-        with _own_randomness(key), nullcontext() if is_whole else accelerator.no_sync(model):
+        with _seeded(key), nullcontext() if is_last else accelerator.no_sync(model):
             output = model(**batch.to(accelerator.device))
             accelerator.backward(output.loss / settings.accumulate)
         for name in ("loss", "reconstruction", "penalty", "loss_per_token", "state_norm", "choice"):
@@ -242,14 +242,14 @@ def _checkpoint(accelerator: Any, run: RunFolder, model: LindaModel, optimizer: 
     accelerator.wait_for_everyone()
 
 
-def _precision(asked: str) -> str:
-    if asked != "auto":
-        return asked
+def _precision(given: str) -> str:
+    if given != "auto":
+        return given
     return "bf16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "no"
 
 
 @contextmanager
-def _own_randomness(key: list[int]) -> Iterator[None]:
+def _seeded(key: list[int]) -> Iterator[None]:
     """Seed dropout and noise by (seed, step, part, rank), so that a resumed run repeats them."""
     devices = range(torch.cuda.device_count())
     with torch.random.fork_rng(devices):

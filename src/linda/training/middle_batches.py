@@ -1,6 +1,6 @@
-"""Files of middles in (`linda middles make`), minibatches out.
+"""Minibatches from files of middles (`linda middles make`).
 
-A minibatch holds pairs of texts, each encoded once, and several rows per pair: its middles, and copies at the ends.
+A minibatch contains pairs of texts, each encoded once, and several rows per pair: its middles, and copies at the ends.
 Everything is a function of (seed, epoch, window, step, rank), as in `pair_batches`.
 """
 
@@ -23,13 +23,13 @@ from linda.model.loss import CHOICE_TEMPERATURE, IGNORED
 from linda.training.corpus import Rng, mask_words, purpose_stream
 from linda.training.pair_batches import EncodedPairs, Tokenizer, padded_ids
 
-_SHARDS_IN_WINDOW = 8  # held in memory and sorted by length at a time
-_LENGTH_JITTER = 0.15  # rows of a minibatch are of like length, but not always of the same
+_SHARDS_IN_WINDOW = 8  # files that are in memory, and sorted by length, at a time
+_LENGTH_JITTER = 0.15  # relative noise on the sort key, so that minibatches vary in length and composition
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A crossover of two texts, and how well a language model likes it (mean log-likelihood per token)."""
+    """A crossover of two texts, and its score under a language model (mean log-likelihood per token)."""
 
     target: str
     score: float
@@ -37,7 +37,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class MiddleRow:
-    """The candidates between two texts at one ratio, best first."""
+    """The candidates for one pair and ratio, best first."""
 
     alpha: float
     candidates: tuple[Candidate, ...]
@@ -45,7 +45,7 @@ class MiddleRow:
 
 @dataclass(frozen=True)
 class MiddlePair:
-    """Two texts and what lies between them."""
+    """Two texts and the candidates between them."""
 
     a: str
     b: str
@@ -56,8 +56,8 @@ class MiddlePair:
 class MiddleBatch(EncodedPairs):
     """P pairs and R targets, several of which may be candidates for the same row.
 
-    Inputs are (P, L), targets (R, T), padded with IGNORED. Per target, (R,): its pair, the row that it is a candidate
-    for, the ratio alpha, and its weight among the candidates of the row (they sum to 1).
+    Inputs are (P, L), targets (R, T), padded with IGNORED. Each target has a pair, a row that it is a candidate for, a
+    ratio alpha and a weight, (R,) each; the weights of the candidates of a row sum to 1.
     """
 
     pair: Tensor
@@ -68,15 +68,15 @@ class MiddleBatch(EncodedPairs):
 
 
 def shard_files(folders: Sequence[str]) -> list[Path]:
-    """All files of middles in some folders, in a fixed order."""
+    """Return all files of middles in some folders, in a fixed order."""
     files = [path for folder in folders for path in sorted(Path(folder).glob("middles-*.jsonl.gz"))]
     if not files:
-        raise LindaError(f"{', '.join(folders)} contains no middles; create them with `linda middles make`")
+        raise LindaError(f"there are no middles in {', '.join(folders)}; create them with `linda middles make`")
     return files
 
 
 def read_middles(path: Path) -> list[MiddlePair]:
-    """The pairs of one file, with all their middles."""
+    """Read the pairs of one file, with all their middles."""
     pairs: dict[tuple[str, str], list[MiddleRow]] = {}
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
@@ -85,12 +85,14 @@ def read_middles(path: Path) -> list[MiddlePair]:
                 texts = checked_text(stored["a"], "text a"), checked_text(stored["b"], "text b")
                 pairs.setdefault(texts, []).append(_row(stored))
             except (ValueError, KeyError, TypeError, IndexError):
-                raise LindaError(f"{path}, line {number}: not a middle; make the file again") from None
+                raise LindaError(
+                    f"{path}, line {number}: not a middle; create the file again with `linda middles make`"
+                ) from None
     return [MiddlePair(a, b, tuple(rows)) for (a, b), rows in pairs.items()]
 
 
 def _row(stored: dict[str, Any]) -> MiddleRow:
-    """One line of a file. The best candidate is stored as text, the others by their runs of chunks."""
+    """Read one line of a file. The best candidate is stored as text, the others as runs of chunks."""
     best = Candidate(checked_text(stored["target"], "target"), float(stored["score"]))
     cut = CutText(stored["a"], stored["b"]), CutText(stored["b"], stored["a"])
     others = []
@@ -102,20 +104,20 @@ def _row(stored: dict[str, Any]) -> MiddleRow:
 
 @dataclass
 class MiddleSampler:
-    """Minibatches of middles without end.
+    """Creates an endless stream of minibatches of middles.
 
     Args:
-        files: as `shard_files` gives them.
-        tokenize: masked texts and plain texts to token ids.
-        mask_token: what a masked word becomes.
-        mask_probability: of each word.
-        pad_id: of the inputs.
-        pairs: in a minibatch.
-        ends: share of pairs that also get a copy of one text, at its end of the path.
-        candidates: per row: the best one, and others at random.
-        seed: of all random choices.
-        rank: of this process.
-        ranks: processes.
+        files: Files of middles (see `shard_files`).
+        tokenize: Function from masked texts and plain texts to token ids.
+        mask_token: Token that replaces masked words.
+        mask_probability: Probability of masking a word.
+        pad_id: Padding id of the inputs.
+        pairs: Pairs per minibatch.
+        ends: Share of pairs with a copy of one text as an extra target, at its end of the path.
+        candidates: Maximum number of candidates per row: the best, and others at random.
+        seed: Seed of all random choices.
+        rank: Rank of this process.
+        ranks: Number of processes.
     """
 
     files: Sequence[Path]
@@ -131,7 +133,7 @@ class MiddleSampler:
     ranks: int = 1
 
     def batches(self, first_step: int = 0) -> Iterator[MiddleBatch]:
-        """Minibatches from a step on; those before it are skipped, not made."""
+        """Yield the minibatches from `first_step` on, without computing those before it."""
         step = 0
         for epoch in itertools.count():
             order = purpose_stream("window", self.seed, epoch).permutation(len(self.files))
@@ -148,7 +150,7 @@ class MiddleSampler:
                         yield self._batch(group, purpose_stream("alpha", self.seed, step, self.rank))
                     step += 1
             if step == start_of_epoch:
-                raise LindaError(f"too few middles: {self.pairs * self.ranks} pairs or more are needed in a file")
+                raise LindaError(f"too few middles: {self.pairs * self.ranks} pairs per file are needed; lower --pairs")
 
     def _groups(self, window: list[MiddlePair], rng: Rng) -> list[list[MiddlePair]]:
         jitter = rng.normal(1.0, _LENGTH_JITTER, size=len(window))
@@ -161,9 +163,9 @@ class MiddleSampler:
         return middle_batch([self._variant(pair, rng) for pair in pairs], self.tokenize, self.pad_id, self._masked(rng))
 
     def _variant(self, pair: MiddlePair, rng: Rng) -> MiddlePair:
-        """The pair with some of its candidates, its texts exchanged or not, and a copy of one text or not."""
+        """Draw candidates of a pair, exchange its texts with probability ½, and add a copy with probability `ends`."""
         rows = [MiddleRow(row.alpha, self._chosen(row.candidates, rng)) for row in pair.rows]
-        if rng.random() < 0.5:  # which text comes first must not matter
+        if rng.random() < 0.5:  # the model should not depend on the order of the texts
             pair = MiddlePair(pair.b, pair.a, pair.rows)
             rows = [MiddleRow(1 - row.alpha, row.candidates) for row in rows]
         if rng.random() < self.ends:
@@ -172,7 +174,7 @@ class MiddleSampler:
         return MiddlePair(pair.a, pair.b, tuple(rows))
 
     def _chosen(self, candidates: tuple[Candidate, ...], rng: Rng) -> tuple[Candidate, ...]:
-        """The best candidate, and some of the others."""
+        """Return the best candidate, and some of the others at random."""
         others = rng.permutation(len(candidates) - 1)[: self.candidates - 1]
         return candidates[0], *(candidates[1 + i] for i in others)
 
@@ -183,13 +185,13 @@ class MiddleSampler:
 def middle_batch(
     pairs: Sequence[MiddlePair], tokenize: Tokenizer, pad_id: int, masked: Callable[[str], str] = str
 ) -> MiddleBatch:
-    """The minibatch of some pairs, with all their rows and candidates.
+    """Create the minibatch of some pairs, with all their rows and candidates.
 
     Args:
-        pairs: P of them.
-        tokenize: masked texts and plain texts to token ids.
-        pad_id: of the inputs.
-        masked: what the encoder reads of a text.
+        pairs: P pairs.
+        tokenize: Function from masked texts and plain texts to token ids.
+        pad_id: Padding id of the inputs.
+        masked: Function that masks words of a text for the encoder.
     """
     sides = [pair.a for pair in pairs], [pair.b for pair in pairs]
     inputs = [tokenize([masked(text) for text in side], side)[0] for side in sides]

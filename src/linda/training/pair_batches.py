@@ -1,7 +1,7 @@
-"""Sentences to masked, paired, length-bucketed minibatches.
+"""Minibatches of masked pairs of sentences, bucketed by length.
 
-Everything is a function of (seed, epoch, window, step, rank): a resumed run, or one on several processes, sees the same
-data as an uninterrupted one, and the global random state is not used.
+Everything is a function of (seed, epoch, window, step, rank): a resumed run trains on the same data as an uninterrupted
+one, and the global random state is not used.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Tokenizer = Callable[[list[str], list[str]], tuple[list[list[int]], list[list[in
 
 
 class Minibatch(ABC):
-    """The arguments of `LindaModel.forward`, as the fields of a subclass."""
+    """A minibatch; the fields of a subclass are the arguments of `LindaModel.forward`."""
 
     @property
     @abstractmethod
     def tokens(self) -> int:
-        """Number of tokens that are read, without padding."""
+        """Number of tokens, without padding."""
 
     def to(self, device: torch.device) -> dict[str, Tensor]:
-        """Return the arguments of `LindaModel.forward`."""
+        """Move the tensors to a device, and return them as arguments of `LindaModel.forward`."""
         return {name: tensor.to(device) for name, tensor in vars(self).items()}
 
 
@@ -53,7 +53,7 @@ class EncodedPairs(Minibatch):
 
 @dataclass
 class PairBatch(EncodedPairs):
-    """M pairs and the ratio they are mixed at; targets (M, T) padded with IGNORED, alpha (M,)."""
+    """M pairs with targets (M, T), padded with IGNORED, and ratios alpha (M,)."""
 
     targets_a: Tensor
     targets_b: Tensor
@@ -62,7 +62,7 @@ class PairBatch(EncodedPairs):
 
 @dataclass
 class TextBatch(Minibatch):
-    """Plain sentences (M, T), padded with IGNORED, which the decoder reads without a source text."""
+    """Plain sentences (M, T), padded with IGNORED, for language modelling without a source text."""
 
     texts: Tensor
 
@@ -80,7 +80,7 @@ class TextBatch(Minibatch):
 
 @dataclass
 class MaskedSentence:
-    """One sentence, ready for the model."""
+    """A sentence, and the token ids of its masked and its plain form."""
 
     text: str
     input_ids: list[int]
@@ -112,7 +112,7 @@ class PairSampler:
     ranks: int = 1
 
     def batches(self, first_step: int = 0) -> Iterator[tuple[int, PairBatch]]:
-        """Yield (step, minibatch) without end, from any step on, without computing those before it."""
+        """Yield (step, minibatch) without end from `first_step` on, without computing those before it."""
         step = 0
         for epoch, sentences in enumerate(self.corpus.epochs(self.seed)):
             start_of_epoch = step
@@ -127,10 +127,7 @@ class PairSampler:
                             yield step + index, self._batch(*pair, step + index)
                 step += steps
             if step == start_of_epoch:
-                raise LindaError(
-                    f"the corpus is too small: {2 * self.ranks} sentences or more are needed for "
-                    f"{self.ranks} process(es)"
-                )
+                raise LindaError(f"the corpus is too small; give at least {2 * self.ranks} sentences (2 per process)")
 
     def _group_size(self, sentences: int) -> int:
         return min(self.pairs, sentences // (2 * self.ranks))
@@ -153,7 +150,7 @@ class PairSampler:
         shuffles = [rng.permutation(size) for _ in order]  # the same for all ranks
         for (first, second), shuffle in list(zip(order, shuffles, strict=True))[self.rank :: self.ranks]:
             group_b = [groups[second][i] for i in shuffle]
-            yield groups[first], _parted(groups[first], group_b)
+            yield groups[first], _rotated_apart(groups[first], group_b)
 
     def _rows(self, texts: list[str], rng: Rng) -> list[MaskedSentence]:
         texts = [restyle(text, rng) if rng.random() < self.restyled else text for text in texts]
@@ -168,17 +165,17 @@ class PairSampler:
         return collate(group_a, group_b, alpha, self.pad_id)
 
 
-def _parted(group_a: list[MaskedSentence], group_b: list[MaskedSentence]) -> list[MaskedSentence]:
+def _rotated_apart(group_a: list[MaskedSentence], group_b: list[MaskedSentence]) -> list[MaskedSentence]:
     """Rotate `group_b` until no text is paired with itself, if possible: a corpus may contain duplicates."""
-    for turn in range(len(group_b)):
-        turned = group_b[turn:] + group_b[:turn]
-        if all(a.text != b.text for a, b in zip(group_a, turned, strict=True)):
-            return turned
+    for offset in range(len(group_b)):
+        rotated = group_b[offset:] + group_b[:offset]
+        if all(a.text != b.text for a, b in zip(group_a, rotated, strict=True)):
+            return rotated
     return group_b
 
 
 def collate(group_a: list[MaskedSentence], group_b: list[MaskedSentence], alpha: float, pad_id: int) -> PairBatch:
-    """Combine two groups of M rows to one minibatch."""
+    """Combine two groups of M sentences into a minibatch of M pairs."""
     return PairBatch(
         *padded_ids([row.input_ids for row in group_a], pad_id),
         *padded_ids([row.input_ids for row in group_b], pad_id),
@@ -189,4 +186,4 @@ def collate(group_a: list[MaskedSentence], group_b: list[MaskedSentence], alpha:
 
 
 def padded_ids(rows: list[list[int]], filler: int) -> tuple[Tensor, Tensor]:
-    return padded([torch.tensor(row) for row in rows], filler, narrowest=1)
+    return padded([torch.tensor(row) for row in rows], filler, min_width=1)

@@ -1,4 +1,4 @@
-"""The files of a training run: settings, log and checkpoints. Files are complete, and nothing is pickled."""
+"""The files of a training run: settings, log and checkpoints. They are written atomically, and without pickle."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class RunFolder:
         """Raise an error unless a run can start, or resume, here."""
         if checked_path(self.folder).exists() and not self.folder.is_dir():
             raise LindaError(f"{self.folder} already exists and is not the folder of a run; give another --output")
-        is_there = self.folder.exists() and any(self.folder.iterdir())
+        has_files = self.folder.exists() and any(self.folder.iterdir())
         if resume and not self.last_step:
-            first = "remove the folder and " if is_there else ""
-            raise LindaError(f"{self.folder} contains no checkpoint to resume from; {first}run without --resume")
-        if not resume and is_there:
-            go_on = "continue it with --resume, or " if self.last_step else ""
-            raise LindaError(f"{self.folder} contains an earlier run; {go_on}remove the folder")
+            remove = "remove the folder and " if has_files else ""
+            raise LindaError(f"{self.folder} contains no checkpoint to resume from; {remove}run without --resume")
+        if not resume and has_files:
+            resume_it = "continue it with --resume, or " if self.last_step else ""
+            raise LindaError(f"{self.folder} contains an earlier run; {resume_it}remove the folder")
 
     def begin(self, settings: TrainingSettings) -> None:
         with writing(self.folder):
@@ -103,7 +103,7 @@ class RunFolder:
         try:
             moments = load_file(path)
             for name, parameter in _trained(model):
-                if f"step.{name}" not in moments:  # no minibatch has used this weight yet
+                if f"step.{name}" not in moments:  # the weight has had no gradient yet
                     continue
                 state = {key: moments[f"{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq")}
                 if any(state[key].shape != parameter.shape for key in ("exp_avg", "exp_avg_sq")):
@@ -117,13 +117,13 @@ class RunFolder:
 
 
 def resumed_settings(output: Path, steps: int | None) -> TrainingSettings:
-    """Return the settings of an unfinished run; only its length may be changed."""
+    """Return the settings of an unfinished run; only the number of steps can be changed."""
     settings = RunFolder(output).settings()
     return settings if steps is None else settings.changed(steps=steps)
 
 
 class TrainingLog:
-    """`log.jsonl`: one JSON object per line, each with `step`. Lines after the checkpoint are dropped on resume."""
+    """`log.jsonl`: one JSON object with `step` per line. On resume, lines after the checkpoint are removed."""
 
     def __init__(self, folder: Path, last_step: int, tensorboard: bool = False) -> None:
         path = folder / LOG_FILE
@@ -166,7 +166,7 @@ def _trained(model: LindaModel) -> list[tuple[str, torch.nn.Parameter]]:
 
 def _named_moments(model: LindaModel, optimizer: Any) -> dict[str, Tensor]:
     """Return the two moments of AdamW for every weight, by the name of the weight."""
-    inner = getattr(optimizer, "optimizer", optimizer)  # Accelerate wraps it
+    inner = getattr(optimizer, "optimizer", optimizer)  # without the wrapper of Accelerate
     return {
         f"{key}.{name}": value.contiguous().cpu()
         for name, parameter in _trained(model)

@@ -1,4 +1,4 @@
-"""The settings of a training run, the presets and the learning rate of every update."""
+"""The settings of a training run, presets and the learning rate schedule."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from linda.config import LindaConfig
 from linda.engines import NAMES
-from linda.errors import MOST_SEED, LindaError, checked_integer, checked_kind, checked_number, shortened
+from linda.errors import MAX_SEED, LindaError, checked_integer, checked_kind, checked_number, shortened
 
-# The settings of a model that training chooses; the others come with its base.
+# Settings of the model that training sets; the others are those of the base.
 _OF_CONFIG = tuple(f.name for f in fields(LindaConfig) if f.name not in ("base", "mask_token", "calibration"))
 
 # Minimum and maximum of each setting.
@@ -22,7 +22,7 @@ _INTEGERS = {
     "candidates": (1, 1000),
     "warmup": (0, 10**9),
     "window": (2, 10**9),
-    "seed": (0, MOST_SEED),
+    "seed": (0, MAX_SEED),
     "validate_every": (1, 10**9),
     "checkpoint_every": (1, 10**9),
 }
@@ -42,7 +42,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Settings that determine the result of a run. The defaults are those of the paper (§4); see also `PRESETS`.
+    """Settings of a training run. The defaults are those of the paper (§4); see also `PRESETS`.
 
     Attributes:
         corpus: Files of sentences, as in `linda train`; `FILE=0.25` makes a quarter of all sentences come from FILE.
@@ -61,16 +61,16 @@ class TrainingSettings:
         middles: Folders of middles to train on, in addition to a corpus or instead of one.
         pair_share: With middles: share of minibatches of corpus pairs, with the paper's objective.
         ends: Share of pairs of middles with a copy of one text as an extra target.
-        text_share: Attention mixing: share of minibatches of sentences that are read without a source text.
-        texts: Sentences in a minibatch that is read without a source text; 0: two for each of `pairs`.
-        candidates: With middles: crossovers per ratio to learn to choose from; 1 disables the choice.
+        text_share: With attention mixing: share of minibatches for language modelling, without a source text.
+        texts: Sentences per minibatch for language modelling; 0 means twice `pairs`.
+        candidates: With middles: candidate crossovers per ratio in the ranking loss; 1 disables it.
         config: Settings that are stored with the model: mixing, masking, noise …; its `base`, `mask_token` and
             `calibration` are not used.
         restyled: Share of sentences to change in style: lower case, no full stop, cut off.
         middle: The ratio is drawn from Beta(middle, middle); 1 is uniform.
         window: Size of the shuffle buffer, in sentences.
         precision: "auto", "no", "bf16" or "fp16".
-        engine: Engine that calibrates the trained model: "auto", "int8" or "torch".
+        engine: Engine for the calibration of the trained model: "auto", "int8" or "torch".
         seed: Seed of masks, pairs, ratios, noise and dropout.
         validate_every: Updates between validations.
         checkpoint_every: Updates between checkpoints.
@@ -111,11 +111,11 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         checked_kind(self.config, "config", LindaConfig, "a LindaConfig")
-        for name, (least, most) in _INTEGERS.items():
-            checked_integer(getattr(self, name), name, least, most)
-        for name, (lowest, highest) in _NUMBERS.items():
+        for name, (minimum, maximum) in _INTEGERS.items():
+            checked_integer(getattr(self, name), name, minimum, maximum)
+        for name, limits in _NUMBERS.items():
             if getattr(self, name) is not None or name != "dropout":
-                checked_number(getattr(self, name), name, lowest, highest)
+                checked_number(getattr(self, name), name, *limits)
         for name in ("learning_rate", "middle"):
             if not getattr(self, name) > 0:
                 raise LindaError(f"{name} is {getattr(self, name)}; it must be above 0")
@@ -135,28 +135,28 @@ class TrainingSettings:
             raise LindaError(f"engine is {shortened(self.engine)}; it must be one of auto, {', '.join(NAMES)}")
         if self.pair_share + self.text_share > 1:
             raise LindaError(
-                f"pair_share is {self.pair_share} and text_share is {self.text_share}; together they must not exceed 1"
+                f"pair_share is {self.pair_share} and text_share is {self.text_share}; their sum must be at most 1"
             )
         if self.middles and self.config.mixing != "attention":
-            raise LindaError("training on middles needs attention mixing: give --mixing attention")
+            raise LindaError("training on middles needs attention mixing; give --mixing attention")
 
     def changed(self, **settings: Any) -> TrainingSettings:
-        """Return a copy with other values, given by name; also those of `config`, such as `noise`."""
+        """Return a copy with other values, given by name; fields of `config`, such as `noise`, are also accepted."""
         of_config = {name: settings.pop(name) for name in _OF_CONFIG if name in settings}
         return replace(self, **{"config": replace(self.config, **of_config), **settings})
 
     def by_name(self) -> dict[str, Any]:
-        """Return all settings, also those of `config`, as `changed` takes them."""
+        """Return all settings by name, including those of `config`, as arguments of `changed`."""
         settings = asdict(self)
         config = settings.pop("config")
         return settings | {name: config[name] for name in _OF_CONFIG}
 
     def pairs_per_process(self, processes: int) -> int:
-        """A minibatch has the same size however many processes share it."""
+        """Return the number of pairs per minibatch of each process."""
         return self._per_process("pairs", processes)
 
     def texts_per_process(self, processes: int) -> int:
-        """Sentences per minibatch that is read without a source: an even number, because they are drawn as pairs."""
+        """Return the number of sentences per language-modelling minibatch of each process; even, as they form pairs."""
         return self._per_process("texts", processes, unit=2) or 2 * self.pairs_per_process(processes)
 
     def _per_process(self, name: str, processes: int, unit: int = 1) -> int:
@@ -171,7 +171,7 @@ class TrainingSettings:
 
 PRESETS = {
     "paper": TrainingSettings(),
-    # The embedded model's: a small base, large minibatches, a high rate, and text unlike Wikipedia.
+    # For the embedded model: a small base, large minibatches, a high rate, and text unlike Wikipedia.
     "small": TrainingSettings(
         base="",  # the embedded model
         steps=20_000,
@@ -189,8 +189,8 @@ PRESETS = {
 
 
 def learning_rate(step: int, settings: TrainingSettings) -> float:
-    """Return the rate of update `step` (from 0): linear warm-up, constant, linear decay at the end."""
-    rise = min(1.0, (step + 1) / settings.warmup) if settings.warmup else 1.0
-    falling = settings.decay * settings.steps
-    fall = min(1.0, (settings.steps - step) / falling) if falling else 1.0
-    return settings.learning_rate * rise * fall
+    """Return the learning rate of update `step` (from 0): linear warm-up, constant, linear decay at the end."""
+    warmup = min(1.0, (step + 1) / settings.warmup) if settings.warmup else 1.0
+    decay_steps = settings.decay * settings.steps
+    decay = min(1.0, (settings.steps - step) / decay_steps) if decay_steps else 1.0
+    return settings.learning_rate * warmup * decay

@@ -12,18 +12,20 @@ import torch
 
 
 class Stop:
-    asked = False
+    """Whether the run was asked to stop."""
+
+    requested = False
 
 
 @contextmanager
 def stop_requests() -> Iterator[Stop]:
-    """Handle Ctrl-C and termination: the run ends after the current update."""
+    """Handle Ctrl-C and termination, so that the run can stop after the current update."""
     stop = Stop()
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        stop.asked = True
+    def request(number: int, frame: FrameType | None) -> None:
+        stop.requested = True
 
-    before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
+    before = {s: signal.signal(s, request) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
@@ -31,8 +33,8 @@ def stop_requests() -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
-def any_process(accelerator: Any, asked: bool) -> bool:
-    """Whether any process was asked to stop: all must leave the loop together."""
+def any_process(accelerator: Any, requested: bool) -> bool:
+    """Whether any process was asked to stop: all processes must leave the loop together."""
     if accelerator.num_processes == 1:
-        return asked
-    return bool(accelerator.reduce(torch.tensor(float(asked), device=accelerator.device)).item())
+        return requested
+    return bool(accelerator.reduce(torch.tensor(float(requested), device=accelerator.device)).item())

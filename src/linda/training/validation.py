@@ -1,4 +1,4 @@
-"""Measures of how well a model in training interpolates, on held-out text."""
+"""Validation during training: how well the model interpolates between held-out sentences."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from linda.training.pair_batches import Tokenizer
 
 RATIOS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _BATCH = 32
-_PAIRS_OF_MIDDLES = 4  # in a batch: each has some two dozen candidates, scored under the whole vocabulary
+_MIDDLES_BATCH = 4  # pairs: each has about two dozen candidates, scored with the full softmax
 
 
 def validate(model: LindaModel, sentences: list[str]) -> dict[str, Any]:
     """Pair the first half of the sentences with the second, and measure the interpolation.
 
-    `precision_a`: unigram precision of the text written at α=1 against a; `precision_b`: at α=0 against b.
-    `loss_per_token`: Eq. 5 per token, by α.
+    Returns:
+        `precision_a`: unigram precision of the output at α=1 against a; `precision_b`: at α=0 against b;
+        `loss_per_token`: Eq. 5 per token, by α.
     """
     was_training = model.training
     model.eval()
@@ -54,16 +55,18 @@ def validate(model: LindaModel, sentences: list[str]) -> dict[str, Any]:
 
 
 def validate_middles(model: LindaModel, pairs: list[MiddlePair], tokenize: Tokenizer) -> dict[str, Any]:
-    """`middle_loss_per_token`: −log p of held-out middles per token, under the whole vocabulary.
+    """Compute the loss of held-out middles.
 
-    `middle_choice`: nats per row of choosing among all candidates.
+    Returns:
+        `middle_loss_per_token`: −log p of the best candidates per token, with the full softmax; `middle_choice`:
+        cross-entropy of the choice among all candidates, in nats per row.
     """
     was_training = model.training
     model.eval()
     loss = choice = tokens = 0.0
     rows = sum(len(pair.rows) for pair in pairs)
     with torch.inference_mode():
-        for group in by_length(pairs, lambda pair: len(pair.a) + len(pair.b), _PAIRS_OF_MIDDLES):
+        for group in by_length(pairs, lambda pair: len(pair.a) + len(pair.b), _MIDDLES_BATCH):
             batch = middle_batch(group, tokenize, model.tokenizer.pad_token_id)
             output = model(**batch.to(model.device))
             share = (int(batch.row.max()) + 1) / rows

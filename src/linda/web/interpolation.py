@@ -35,7 +35,7 @@ class ScoredInterpolator:
             interpolator.attention_mixing,
         )
         self._encoded = self._scored.encoded_texts(
-            batch_tokens=interpolator.engine.batch_tokens, most_tokens=_REMEMBERED_TOKENS
+            batch_tokens=interpolator.engine.batch_tokens, max_tokens=_REMEMBERED_TOKENS
         )
 
     @classmethod
