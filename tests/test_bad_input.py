@@ -121,7 +121,7 @@ def test_more_rows_than_a_plan_can_have(tmp_path: Path, settings: dict[str, int]
         ({"temperature": None}, "the temperature is None"),
         ({"gates": None}, "gates is None"),
         ({"protect": [5]}, "protect is 5"),
-        ({"protect": "regex:" + "(" * 500}, "is not a regular expression"),
+        ({"protect": "regex:" + "(" * 500}, "is not a valid regular expression"),
         ({"classes": 5}, "classes is 5"),
         ({"method": "backtranslation", "translate": ("one",)}, "give two models"),
         ({"encoder": "\udcff", "partners": "nearest", "method": "splice"}, "encoder contains a lone surrogate"),

@@ -156,7 +156,7 @@ def command(
     _check_needed(context)
     if run["shuffle"] and save_plan is not None:
         raise LindaError(
-            "a plan names rows by their place in the input, which --shuffle changes; leave out --save-plan"
+            "a plan refers to rows by their position in the input, which --shuffle changes; leave out --save-plan"
         )
     if save_plan is not None:
         _check_plan_file(save_plan, source, output)
