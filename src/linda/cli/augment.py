@@ -90,7 +90,7 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 )
 @click.option("--multi-label", is_flag=True, help=MULTI_LABEL_HELP)
 @click.option("--labels", default="interpolated", type=click.Choice(LABELS), help="How new rows are labelled.")
-@click.option("--temperature", default=0.5, help="Temperature of sharpened labels; 1 keeps them as they are.")
+@click.option("--temperature", default=0.5, help="Temperature of sharpened labels; 1 changes nothing.")
 @click.option(
     "--teacher", metavar="FOLDER", type=FILE, help="Classifier for predicted labels.  [default: fine-tuned on IN]"
 )
@@ -196,7 +196,7 @@ def command(
 
 
 def _check_needed(context: click.Context) -> None:
-    """An option without effect is an error: the user expects one."""
+    """Raise a LindaError for an option that would have no effect."""
     given = context.params
     of_plan = ("per_row", "total", "balance", "partners", "ratio")
     of_mixing = ("partners", "ratio", "raw_ratio")

@@ -14,7 +14,7 @@ class Linda(AugmentationMethod):
 
     Args:
         model: An `Interpolator`, the folder of a LINDA model, or None for the embedded model.
-        raw: Use the uncalibrated ratio, as in the paper.
+        raw: Use the ratio as given, without calibration, as in the paper.
         engine: Engine that runs the model if it is given by name: auto, int8 or torch.
         **decoding: Any field of `linda.engines.decoding.Decoding`.
 

@@ -31,7 +31,7 @@ class Interpolate(_Request):
         description="Share of the first text, from 0 to 1: one for all, one per pair, or several for one pair.",
     )
     n: int = Field(default=1, description="Number of candidates for each pair and ratio, best first.")
-    raw: bool = Field(default=False, description="Use the uncalibrated ratio, as in the paper.")
+    raw: bool = Field(default=False, description="Use the ratio as given, without calibration, as in the paper.")
     copies: bool | None = Field(
         default=None, description="Allow copies of a or b between the ends. Default: same as raw."
     )
@@ -103,7 +103,7 @@ class AugmentSettings(_Request):
     ratio: str = Field(
         default="uniform", description="Mixing ratio: uniform, beta:0.4, a constant or a range (0.2-0.8)."
     )
-    raw_ratio: bool = Field(default=False, description="Use the uncalibrated ratio, as in the paper.")
+    raw_ratio: bool = Field(default=False, description="Use the ratio as given, without calibration, as in the paper.")
     labels: Literal["interpolated", "sharpened", "predicted", "measured", "hard"] = Field(
         default="interpolated", description="How new rows are labelled."
     )
