@@ -139,8 +139,8 @@ class AugmentSettings(_Request):
                 continue
             option = "--" + name.replace("_", "-")
             parts += [option] if value is True else [option, str(value)]
-        for gate, is_closed in self.gates:
-            parts += [] if is_closed else ["--keep", gate]
+        for gate, is_enabled in self.gates:
+            parts += [] if is_enabled else ["--keep", gate]
         for name in {"linda": ("model", "engine"), "crossover": ("trigrams",)}.get(self.method, ()):
             given = server[name]
             parts += [] if given is None else [f"--{name}", given]
@@ -172,7 +172,7 @@ class Augment(AugmentSettings):
         return self.data
 
     def _check_other_columns(self) -> None:
-        """Check that what is only copied to the new rows can be sent back."""
+        """Check that values that are only copied can be returned as JSON."""
         for name, values in self.data.items():
             checked_unicode(name, f"the column name {name!r}")
             if name in (self.text, self.pair, self.label):  # checked by the package
@@ -189,14 +189,14 @@ def check_sendable(value: Any, name: str) -> None:
         raise LindaError(f"{name} contains a lone surrogate; give valid Unicode") from None
     except ValueError:
         raise LindaError(
-            f"{name} is {shortened(value)}, which JSON cannot hold; give null or a finite number"
+            f"{name} is {shortened(value)}, which JSON cannot represent; give null or a finite number"
         ) from None
 
 
 class RunTable(AugmentSettings):
     """A preview of an uploaded table, or a run on the whole table."""
 
-    preview: bool = Field(default=False, description="Only the first 20 new rows, with their parents.")
+    preview: bool = Field(default=False, description="Make only the first 20 new rows, and return their parents.")
     output_format: Literal["csv", "tsv", "jsonl", "parquet"] | None = Field(
         default=None, description="Format of the output file; default: that of the upload."
     )
