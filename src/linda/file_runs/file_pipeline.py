@@ -75,8 +75,8 @@ def augment_file(
         restart: Delete an unfinished run and start over.
         block_rows: Rows per block. A row is mixed with rows of its block, and compared with them.
         shuffle: Shuffle the rows, by the seed, before they are cut into blocks.
-        block_range: Compute only these blocks: the first, and the end, which is excluded. Several processes can share
-            the work; `join` completes it.
+        block_range: Compute only the blocks from the first number up to the second (excluded). Several processes can
+            share the work; `join` completes it.
         join: Check that all parts exist, and join them to the output.
         executor: Computes the parts; by default on this machine.
         on_note: Called with each message for the user.
