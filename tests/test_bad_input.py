@@ -143,7 +143,7 @@ def test_a_constant_ratio_may_be_a_number() -> None:
         ({"source": 5}, "source is 5"),
         ({"plan": []}, "plan is []"),
         ({"block_rows": None}, "block_rows is None"),
-        ({"block_range": (1,)}, "block_range is (1,); give two block numbers"),
+        ({"block_range": (1,)}, "block_range is (1,); it must be two block numbers, such as (0, 40)"),
         ({"augmenter": {}}, "augmenter is {}"),
     ],
 )
