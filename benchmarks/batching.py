@@ -22,7 +22,7 @@ from linda.training.pair_batches import MaskedSentence, PairBatch, PairSampler, 
 
 
 def random_batches(sampler: PairSampler, corpus: str, seed: int) -> Iterator[PairBatch]:
-    """A plain data loader: pairs in order, padded to the longest of the minibatch."""
+    """Yield minibatches of random pairs, padded to the longest text, as a plain data loader does."""
     rng = np.random.default_rng(seed)
     sentences = list(itertools.islice(read_sentences(corpus), sampler.window))
     while True:

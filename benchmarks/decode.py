@@ -56,13 +56,13 @@ PARTS = 5  # of the pairs, in order of their ratios
 @click.argument("model", type=click.Path(exists=True, file_okay=False))
 @click.argument("sentences", type=click.Path(exists=True, dir_okay=False))
 @click.option("--pairs", default=2000, show_default=True)
-@click.option("--one-pairs", default=200, show_default=True, help="Pairs for one at a time: the first ones.")
-@click.option("--rounds", default=4, show_default=True, help="The pairs are split so often; ways take turns.")
+@click.option("--one-pairs", default=200, show_default=True, help="Number of pairs for one pair at a time.")
+@click.option("--rounds", default=4, show_default=True, help="Parts of the pairs, between which ways alternate.")
 @click.option("--beams", default=4, show_default=True)
 @click.option("--threads", default=torch.get_num_threads(), show_default=True)
 @click.option("--engine", "names", multiple=True, default=engines.NAMES, show_default=True)
 @click.option("--language-model", help="Folder of a causal language model, for perplexity.")
-@click.option("--flat", help="Numbers of rows, with commas: measure cost per row and memory of the first engine.")
+@click.option("--flat", help="Numbers of rows, comma-separated: measure cost per row and memory of one engine.")
 @click.option("--rows", type=int, hidden=True, help="One measurement of --flat.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--output", type=click.Path(file_okay=False, path_type=Path), help="Folder for the report and figures.")
@@ -100,11 +100,11 @@ def compare(
     """Measure all ways, and return their figures and texts.
 
     Args:
-        ways: by name; all go through all jobs, except `ONE`.
-        jobs: pairs and ratios.
-        one_pairs: number of jobs for `ONE`.
-        rounds: number of parts of the jobs, between which the ways alternate.
-        beams: for the report.
+        ways: Ways by name. All of them decode all jobs, except `ONE`.
+        jobs: Pairs and ratios.
+        one_pairs: Number of jobs for `ONE`.
+        rounds: Number of parts of the jobs, between which the ways alternate.
+        beams: Beam width, for the report.
     """
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     for way in ways.values():
@@ -159,7 +159,7 @@ def about_machine() -> dict[str, str]:
 
 
 def emulated_by() -> str:
-    """The environment variables that restrict the processor's features, if any."""
+    """Return the environment variables that restrict the processor's features, if any."""
     names = ("ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
     return " ".join(f"{name}={os.environ[name]}" for name in names if name in os.environ)
 
@@ -192,13 +192,13 @@ def through_engine(interpolator: Interpolator, beams: int) -> Way:
 
 
 def matmul_gops(size: int = 1024) -> float:
-    """Peak speed of 32-bit square matrix products, in 10⁹ operations per second."""
+    """Measure the peak speed of 32-bit square matrix products, in 10⁹ operations per second."""
     matrix = torch.randn(size, size)
     return 2 * size**3 / best_seconds(lambda: matrix @ matrix) / 1e9
 
 
 def matmul_gops_8_bits(size: int = 1024) -> float:
-    """The same for the 8-bit product that the int8 engine uses here."""
+    """Measure the same for the 8-bit product that the int8 engine uses here."""
     matrix = torch.randn(size, size)
     layer, rows = Linear.of(matrix, torch.zeros(size), find_product()), quantize(matrix)
     return 2 * size**3 / best_seconds(lambda: layer(rows)) / 1e9
@@ -226,7 +226,7 @@ def gop_per_pair(way: Way, jobs: list[Job]) -> float:
 
 
 def quality(jobs: list[Job], texts: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
-    """For each way: unigram precision against a and b in each fifth of the ratios, and words of neither text."""
+    """Measure unigram precision against a and b in each fifth of the ratios, and words of neither text, by way."""
     by_ratio = sorted(range(len(jobs)), key=lambda i: jobs[i][2])
     parts = [by_ratio[number * len(jobs) // PARTS : (number + 1) * len(jobs) // PARTS] for number in range(PARTS)]
     found: dict[str, dict[str, Any]] = {}

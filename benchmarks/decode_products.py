@@ -103,7 +103,7 @@ _TOO_SLOW = "8-bit weights, 32-bit activations"
 @click.argument("model", type=click.Path(exists=True, file_okay=False))
 @click.argument("sentences", type=click.Path(exists=True, dir_okay=False))
 @click.option("--pairs", default=320, show_default=True)
-@click.option("--rounds", default=4, show_default=True, help="The pairs are split so often; ways take turns.")
+@click.option("--rounds", default=4, show_default=True, help="Parts of the pairs, between which ways alternate.")
 @click.option("--language-model", help="Folder of a causal language model, for perplexity.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--output", type=click.Path(file_okay=False, path_type=Path), help="Folder for the report and figures.")
@@ -142,7 +142,7 @@ def through_product(linda: LindaModel, product: type[Product], in_8_bits: bool) 
 
 @contextlib.contextmanager
 def rows_in_32_bits() -> Iterator[None]:
-    """Layers get their rows unquantized."""
+    """Pass rows to layers without quantizing them."""
 
     def same(rows: Tensor, spare: bool = False) -> Rows:
         return Rows(rows, torch.ones(len(rows), 1), 0)
@@ -159,7 +159,7 @@ def rows_in_32_bits() -> Iterator[None]:
 
 
 def layer_table(products: dict[str, tuple[type[Product], bool]]) -> str:
-    """Milliseconds of one layer, rounding of its input included."""
+    """Measure the milliseconds of one layer, including the rounding of its input."""
     count, inputs, outputs = _LAYER
     x, weight = torch.randn(count, inputs), torch.randn(outputs, inputs)
     table = []

@@ -1,4 +1,4 @@
-"""Where the time goes when texts are written: processor time by function, one thread.
+"""Profile of decoding: processor time by function, one thread.
 
     python benchmarks/decode_profile.py MODEL SENTENCES --pairs 200 --engine int8
 
@@ -37,7 +37,7 @@ _PACKAGE = Path(linda.__file__).parent
 @click.option("--pairs", default=200, show_default=True)
 @click.option("--engine", type=click.Choice([*engines.NAMES, _GENERATE]), default=engines.NAMES[0], show_default=True)
 @click.option("--beams", default=4, show_default=True)
-@click.option("--rows", default=20, show_default=True, help="Of the table: the dearest functions.")
+@click.option("--rows", default=20, show_default=True, help="Number of functions in the table, the slowest first.")
 @click.option("--seed", default=0, show_default=True)
 def main(model: str, sentences: str, pairs: int, engine: str, beams: int, rows: int, seed: int) -> None:
     torch.set_num_threads(1)
@@ -48,9 +48,9 @@ def main(model: str, sentences: str, pairs: int, engine: str, beams: int, rows: 
     profile.runcall(way, jobs)
     seconds = own_seconds(pstats.Stats(profile))
     whole = sum(seconds.values())
-    dearest = sorted(seconds.items(), key=lambda item: -item[1])[:rows]
+    slowest = sorted(seconds.items(), key=lambda item: -item[1])[:rows]
     click.echo(f"{engine}, {pairs} pairs of {Path(sentences).name}, beam {beams}. {about_machine()['machine']}.\n")
-    table = [[name, f"{1000 * spent / pairs:.2f}", f"{spent / whole:.0%}"] for name, spent in dearest]
+    table = [[name, f"{1000 * spent / pairs:.2f}", f"{spent / whole:.0%}"] for name, spent in slowest]
     table.append(["all", f"{1000 * whole / pairs:.2f}", ""])
     click.echo("\n".join(markdown(["function", "ms/pair", "share"], table)))
 

@@ -81,9 +81,9 @@ def main() -> None:
         name = "linda" if make is ours else make.__name__
         try:
             change = make()
-            change(texts[:20])  # tables are read with the first text
+            change(texts[:20])  # warm up: tables are read with the first text
         except Exception as error:
-            print(f"{name:12} left out: {type(error).__name__}: {str(error).strip().splitlines()[0]}")
+            print(f"{name:12} skipped: {type(error).__name__}: {str(error).strip().splitlines()[0]}")
             continue
         seconds = []
         for _ in range(ROUNDS):

@@ -27,13 +27,13 @@ MOST_GROWTH = 1.3
 
 @click.command()
 @click.option("--rows", multiple=True, default=(500_000, 5_000_000), show_default=True, help="Sizes of tables.")
-@click.option("--words", default=10, show_default=True, help="Words in a text.")
-@click.option("--classes", default=6, show_default=True, help="Labels in the table.")
+@click.option("--words", default=10, show_default=True, help="Words per text.")
+@click.option("--classes", default=6, show_default=True, help="Number of classes.")
 @click.option("--method", default="eda", show_default=True)
-@click.option("--model", help="For LINDA.")
+@click.option("--model", help="Folder of a LINDA model.")
 @click.option("--labels", "modes", multiple=True, type=click.Choice(MODES), default=("interpolated",))
 @click.option(
-    "--encoder", help="Fine-tune a teacher from it for predicted labels; else one that costs nothing answers."
+    "--encoder", help="Fine-tune a teacher from this encoder for predicted labels; otherwise the teacher is trivial."
 )
 @click.option("--workers", default=1, show_default=True)
 @click.option("--shuffle", is_flag=True, help="Shuffle the rows first.")
@@ -41,11 +41,11 @@ def main(
     rows: tuple[int, ...], words: int, classes: int, modes: tuple[str, ...], shuffle: bool, **settings: Any
 ) -> None:
     failed = False
-    click.echo("| labels | rows | peak of resident memory | seconds | of them processor |\n|---|---:|---:|---:|---:|")
+    click.echo("| labels | rows | peak of resident memory | seconds | processor seconds |\n|---|---:|---:|---:|---:|")
     for mode in modes:
         peaks = []
         for count in rows:
-            with tempfile.TemporaryDirectory() as folder:  # of its own: the largest tables need the disk
+            with tempfile.TemporaryDirectory() as folder:  # deleted after each run, because the tables are large
                 table = _write_table(Path(folder) / "in.jsonl", count, words, classes)
                 peak, seconds, processor = _measured(table, {**settings, "labels": mode}, classes, shuffle)
             peaks.append(peak)
@@ -67,15 +67,15 @@ def _write_table(path: Path, rows: int, words: int, classes: int) -> Path:
 
 
 def _measured(table: Path, settings: dict[str, Any], classes: int, shuffle: bool) -> list[float]:
-    """MB, seconds and processor seconds of a run."""
+    """Return MB, seconds and processor seconds of a run."""
     arguments = [str(table), json.dumps(settings), str(classes), str(int(shuffle))]
     command = [sys.executable, __file__, "--measured-run", *arguments]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     return [float(value) for value in done.stdout.split()]
 
 
-class _Evenly:
-    """A trivial teacher."""
+class _UniformTeacher:
+    """Predicts the same probability for every class."""
 
     def __init__(self, classes: int) -> None:
         self.classes_ = list(range(classes))
@@ -88,7 +88,7 @@ def _measured_run(table: str, settings: dict[str, Any], classes: int, shuffle: b
     from linda.augmentation import Augmenter
     from linda.file_runs.file_pipeline import augment_file
 
-    teacher = None if settings["encoder"] else _Evenly(classes)
+    teacher = None if settings["encoder"] else _UniformTeacher(classes)
     start = time.monotonic()
     augment_file(Augmenter(**settings, teacher=teacher, progress=True), table, f"{table}.parquet", shuffle=shuffle)
     print(_own_peak_mb(), time.monotonic() - start, time.process_time())

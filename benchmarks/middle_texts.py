@@ -48,7 +48,7 @@ def main(sentences: Path, trigrams: Path, lm: str, model: str | None, pairs: int
         "trigrams": lambda: [middle.target for middle in make_middles(to_search, table, None)],
         "trigrams, then the language model": lambda: [m.target for m in make_middles(to_search, table, ranker)],
     }
-    linda.mix(first[:8], second[:8], ALPHA)  # what is loaded on first use is not measured
+    linda.mix(first[:8], second[:8], ALPHA)  # warm up
     rates, texts = {}, {}
     for name, way in ways.items():
         begun = time.process_time()

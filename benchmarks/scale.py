@@ -1,4 +1,4 @@
-"""Throughput on Ray against worker processes, and the bytes of both: on a real cluster of three nodes on this machine.
+"""Throughput and output of Ray against worker processes, on a real cluster of three nodes on this machine.
 
     export PYTHONPATH=scripts
     python benchmarks/scale.py --rows 400000 --block-rows 20000 --repeats 3                  # EDA, two workers
@@ -6,12 +6,12 @@
     python benchmarks/scale.py --workers 3 --kill node --kill driver                         # 20,000 rows with EDA
     python benchmarks/scale.py --workers 3 --method linda --rows 600 --block-rows 100 --kill node --kill driver
 
-Seconds are of the whole command, with its start and that of the actors (a few seconds): compare rates of tables that
-take much longer. With --repeats, both take turns and rates are medians. On a busy machine, look at rows per second of
-processor time: of the command and all its processes, or of the command and the whole cluster. Workers of Ray have the
-priority of the processes here (Ray's own default is a low one), so that other work slows down both alike. With --kill,
-the raylet of a node or the driver is killed (SIGKILL) after half of the blocks, in a run for each; a killed driver is
-started again with --resume.
+Seconds include the start of the command and of the actors (a few seconds), so compare rates of tables that take much
+longer. With --repeats, both take turns and rates are medians. On a busy machine, look at rows per second of processor
+time: of the command and all its processes, or of the command and the whole cluster. Ray's workers get the priority of
+the processes (Ray's default is a low one), so that other work slows down both alike. With --kill, the raylet of a node
+or the driver is killed (SIGKILL) after half of the blocks, in a separate run each; a killed driver is started again
+with --resume.
 """
 
 import contextlib
@@ -43,9 +43,11 @@ PLACES = ("the old garden", "a small town", "the winter market", "the red house"
 @click.option("--rows", default=20_000, show_default=True)
 @click.option("--block-rows", default=1_000, show_default=True)
 @click.option("--method", default="eda", show_default=True)
-@click.option("--workers", default=2, show_default=True, help="Processes, and actors.")
+@click.option("--workers", default=2, show_default=True, help="Number of processes and of actors.")
 @click.option("--repeats", default=1, show_default=True, help="Runs of each kind.")
-@click.option("--kill", "victims", multiple=True, type=click.Choice(["node", "driver"]), help="One more run for each.")
+@click.option(
+    "--kill", "victims", multiple=True, type=click.Choice(["node", "driver"]), help="Kill this in an additional run."
+)
 def main(rows: int, block_rows: int, method: str, workers: int, repeats: int, victims: tuple[str, ...]) -> None:
     blocks = -(-rows // block_rows)
     click.echo(f"{method}, {rows:,} rows in {blocks} blocks, {workers} workers")
@@ -66,10 +68,10 @@ def main(rows: int, block_rows: int, method: str, workers: int, repeats: int, vi
             each = ", ".join(f"{cost.seconds:.1f}" for cost in costs)
             rate, of_processor = (rows / median(values) for values in _columns(costs))
             click.echo(f"  {what:<10}{rate:9,.1f} rows/s, {of_processor:9,.1f} per processor second ({each} s)")
-        by_clock, of_processor = (
+        wall_clock, of_processor = (
             median(one) / median(other) for one, other in zip(*map(_columns, runs.values()), strict=True)
         )
-        click.echo(f"  Ray: {by_clock:.2f} times the rows per second, {of_processor:.2f} per processor second")
+        click.echo(f"  Ray: {wall_clock:.2f} times the rows per second, {of_processor:.2f} per processor second")
         for victim in sorted(victims, key="driver".__ne__):  # a killed node does not come back
             _run_and_kill(cluster, table, there, on_ray, victim, blocks // 2)
             is_equal = here.read_bytes() == there.read_bytes()
@@ -81,7 +83,7 @@ def main(rows: int, block_rows: int, method: str, workers: int, repeats: int, vi
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of a run, by the clock and of processor time."""
+    """Wall-clock seconds and processor seconds of a run."""
 
     seconds: float
     processor: float
@@ -144,7 +146,7 @@ class ClusterClock:
 
 
 def _run_and_kill(cluster: RayCluster, table: Path, output: Path, settings: list[str], victim: str, parts: int) -> None:
-    """Complete a run whose node or driver is killed when so many parts are there."""
+    """Complete a run whose node or driver is killed when `parts` parts exist."""
     process = _started(cluster, table, output, settings)
     folder = output.with_name(f".{output.name}.linda-journal")
     while process.poll() is None and len(list(folder.glob("part-*.parquet"))) < parts:

@@ -1,17 +1,17 @@
-"""The load that `linda serve` bears: texts per second for 1, 8 and 32 clients, and a long run with bad requests.
+"""Load test of `linda serve`: texts per second for 1, 8 and 32 clients, and a long run with bad requests.
 
     python benchmarks/serve.py                          # 10,000 requests in the long run, 1,000 of them bad
     python benchmarks/serve.py --soak 500 --clients 32
 
-The server is a process of its own on the loopback interface. Every client asks for one text between two short
-questions, waits for it and asks again. Every answer is compared with the offline text.
+The server is a separate process on the loopback interface. Every client requests one text between two short questions,
+waits for it and sends the next request. Every response is compared with the offline text.
 
 The offline rate is that of one call of `Interpolator.mix` with all these pairs. 32 clients that wait for one text each
 cannot fill a larger batch than 32, so the rate of offline calls of that size is shown too. On a busy machine, look at
 texts per second of processor time.
 
-Fails unless 32 clients reach 0.8 × the rate of one offline call, every good answer is the offline text, there is no
-5xx, and memory grows by at most 10 %.
+Fails unless 32 clients reach 0.8 × the rate of one offline call, every response to a good request is the offline text,
+there is no 5xx, and memory grows by at most 10 %.
 """
 
 import asyncio
@@ -42,8 +42,8 @@ Question = dict[str, Any]
 
 
 @click.command()
-@click.option("--clients", default="1,8,32", show_default=True, help="How many ask at a time, one run for each.")
-@click.option("--requests", default=320, show_default=True, help="Of each of these runs.")
+@click.option("--clients", default="1,8,32", show_default=True, help="Numbers of concurrent clients; one run each.")
+@click.option("--requests", default=320, show_default=True, help="Requests in each of these runs.")
 @click.option("--soak", default=10_000, show_default=True, help="Requests of the long run; 0: none.")
 @click.option("--engine", default="auto", show_default=True)
 def main(clients: str, requests: int, soak: int, engine: str) -> None:
@@ -66,7 +66,7 @@ def main(clients: str, requests: int, soak: int, engine: str) -> None:
 
 
 def make_questions(count: int) -> list[Question]:
-    """Pairs of short questions and a ratio. There are 1,200 different questions: few pairs share one."""
+    """Make pairs of short questions, each with a ratio. Of 1,200 different questions, few are in several pairs."""
     random = Random(0)
     places = ["France", "Tokyo", "the moon", "Brazil", "the old town", "Kenya", "New York", "the north", "Peru", "Rome"]
     things = "river city school market museum library garden bridge station church tower island harbour forest castle"
@@ -105,7 +105,7 @@ def load(engine: str) -> Any:
 
 
 def offline_run(interpolator: Any, questions: list[Question], batch: int) -> tuple[list[str], Rate]:
-    """The texts and their rate, with so many questions in each call."""
+    """Return the texts and their rate, with `batch` questions in each call."""
     texts: list[str] = []
     begun, cpu = time.perf_counter(), time.process_time()
     for start in range(0, len(questions), batch):
@@ -137,7 +137,7 @@ def running_server(engine: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 class Connection:
-    """A kept connection. Plain sockets: the client must not cost more than the server."""
+    """A persistent connection over a plain socket, because the client must not cost more than the server."""
 
     def __init__(self, address: str) -> None:
         self.host = address.removeprefix("http://")
@@ -166,7 +166,7 @@ class Connection:
 
 @dataclass(frozen=True)
 class Asked:
-    """A good request, and the text that must come."""
+    """A good request, and the expected text."""
 
     question: Question
     text: str
@@ -194,7 +194,7 @@ class Bad:
 
     def check(self, answer: bytes) -> None:
         if "error" not in json.loads(answer):
-            raise click.ClickException(f"{self} was refused without words: {answer.decode()}")
+            raise click.ClickException(f"{self} was refused without an error message: {answer.decode()}")
 
 
 def bad_requests() -> list[Bad]:
@@ -238,13 +238,13 @@ def bad_requests() -> list[Bad]:
 
 @dataclass
 class Answers:
-    """What came back for a series of requests."""
+    """The responses to a series of requests."""
 
     seconds: float = 0.0
     cpu_seconds: float = 0.0  # of the server
     times: list[float] = field(default_factory=list)  # seconds of each good request
     statuses: Counter[int] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)  # answers that are not those expected
+    wrong: list[str] = field(default_factory=list)  # messages about unexpected responses
 
     @property
     def has_errors(self) -> bool:
@@ -319,7 +319,7 @@ def long_run(process: subprocess.Popen[str], address: str, asked: list[Asked], c
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of a process so far, of all its threads."""
+    """Return the processor time of a process so far, of all its threads."""
     user, system = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 

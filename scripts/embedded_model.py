@@ -1,4 +1,4 @@
-"""Makes the model that the package carries.
+"""Makes the embedded model.
 
     python scripts/embedded_model.py --base OPUS_MT_FR_EN --lm SMOLLM2_135M --data DATA --work WORK
 
@@ -9,9 +9,9 @@
 5. Train on plain sentences, the paper's objective and middles.
 6. Store the weights in 8 bits.
 
-BASE is the folder of OPUS-MT fr→en, LM that of SmolLM2-135M. DATA holds the files wiki.txt.xz, other.txt.gz and
-heldout.txt.xz in a folder corpus. WORK keeps what each step makes. The command can be stopped at any time and given
-again: finished steps are skipped, and unfinished ones continue where they stopped.
+BASE is the folder of OPUS-MT fr→en, LM that of SmolLM2-135M. DATA has the folder corpus, with wiki.txt.xz, other.txt.gz
+and heldout.txt.xz. WORK keeps the results of each step. Stop the command at any time; run it again to continue:
+finished steps are skipped.
 """
 
 import argparse
@@ -33,10 +33,10 @@ from linda.training.runstate import RunFolder
 PIECES = 30_000
 DECODER_LAYERS = range(6)  # all
 OTHER_SHARE = 0.35  # of all sentences: reviews, news, everyday sentences, a few questions
-QUESTION_SHARE = 0.08  # more questions: among the others they are one in eighteen
+QUESTION_SHARE = 0.08  # additional questions, which are only one in eighteen of the others
 READING = {
     "mixing": "attention",
-    "texts": 128,  # plain sentences in a minibatch of their own
+    "texts": 128,  # sentences in a minibatch of plain sentences
     "mask_probability": 0.08,
     "restyled": 0.3,
     "precision": "bf16",
@@ -106,7 +106,7 @@ def make(arguments: argparse.Namespace) -> None:
 
 
 def train_stage(settings: TrainingSettings, output: Path) -> Path:
-    """Train a model, or continue; return its folder."""
+    """Train a model, or continue its training; return its folder."""
     if not output.is_dir():
         resume = RunFolder(output).last_step > 0
         train(
@@ -116,7 +116,7 @@ def train_stage(settings: TrainingSettings, output: Path) -> Path:
 
 
 def select_domain(corpus: Path, domain: str, output: Path) -> None:
-    """Return the sentences of one domain in a file of lines `domain<TAB>sentence`."""
+    """Write the sentences of one domain from a file of lines `domain<TAB>sentence`."""
     with open_text(str(corpus)) as lines:
         chosen = [line.partition("\t")[2] for line in lines if line.startswith(domain + "\t")]
     if not chosen:

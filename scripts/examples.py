@@ -2,20 +2,20 @@
 
     python scripts/examples.py
 
-An example is a block under one of these marks. The examples of a page run in order, in an empty folder of their own.
+An example is a block under one of these marks. The examples of a page run in order, in an empty folder.
 
     <!-- run -->               a `python` block is run by itself; a `text` block that follows it shows what it prints.
-                               In a `console` block the lines `$ …` are run; what each prints stands under it, and one
-                               that shows nothing is run all the same.
-    <!-- run: one engine -->   the same, but not on every engine: for examples that take long.
+                               In a `console` block the lines `$ …` are run, and what each prints is below it. If
+                               nothing is below a command, its output is ignored.
+    <!-- run: one engine -->   the same, but not on every engine: for slow examples.
     <!-- run: VNNI -->         the same, but only on a processor with VNNI: for texts that differ between engines.
     <!-- file: NAME -->        the block is written to the file NAME.
 
 Every other `python` or `console` block has `<!-- run by tests/NAME.py -->` or `<!-- not run: REASON -->` above it.
 
 The tests run the examples on every engine (`linda.engines.NAMES`), with and without VNNI, because a reader may have any
-of them: where they print different texts, take another example. Run this script on a processor with VNNI when another
-model is embedded, and the tests after it.
+of them: if the outputs differ, choose another example. After a change of the embedded model, run this script on a
+processor with VNNI, then the tests.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ _EXAMPLE = re.compile(
     r"```(?P<language>\w+)(?: title=\S+)?\n(?P<body>.*?)^```\n(?:\n```text\n(?P<printed>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
-# A line that ends in a backslash goes on in the next one.
+# A line that ends in a backslash is continued in the next one.
 _COMMAND = re.compile(r"^\$ (?P<command>(?:.*\\\n)*.*)\n(?P<printed>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def examples(document: str) -> Iterator[str]:
-    """Every example with what it is said to print."""
+    """Yield every example, with its printed output."""
     return (match[0] for match in _EXAMPLE.finditer(document))
 
 
@@ -70,7 +70,7 @@ def runs_on_every_engine(example: str) -> bool:
 
 
 def rerun(example: str) -> str:
-    """The example with what it prints now. An error that it raises, or a command that fails, is raised here."""
+    """Run an example, and return it with what it prints now. Raises its error, or a RuntimeError if a command fails."""
     match = _parts(example)
     if match["file"] is not None:
         Path(match["file"]).write_text(match["body"], encoding="utf-8")

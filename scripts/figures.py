@@ -37,7 +37,7 @@ def main(output: Path) -> None:
 
 
 def draw_figures(output: Path) -> None:
-    """All but the path, with the same bytes every time: no date, and ids that follow from the content."""
+    """Draw all figures but the path. The bytes are always the same: no date, and ids derived from the content."""
     settings: dict[str, Any] = {"svg.hashsalt": "linda", "font.size": 9}
     for name, draw in FIGURES.items():
         with matplotlib.rc_context(settings), atomic_path(output / name) as part:
@@ -45,7 +45,7 @@ def draw_figures(output: Path) -> None:
 
 
 def draw_converter(length: int = 9, target: int = 6) -> Figure:
-    """How much each state of a text of `length` tokens counts for each state of a mixture of `target` tokens."""
+    """Draw the weight of each state of a text of `length` tokens in each state of a mixture of `target` tokens."""
     converter = load_converter(model_folder(None))
     states, sizes = torch.eye(length)[None], torch.tensor([length])
     with torch.no_grad():
@@ -72,7 +72,7 @@ def draw_share() -> Figure:
 
 
 def _path_table(report: str) -> list[tuple[float, float]]:
-    """α and the share of a, from the first table of a report that has both."""
+    """Return α and the share of a, from the first table of a report that has both."""
     for table in re.findall(r"(?:^\|.*\n)+", report, re.MULTILINE):
         head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines())
         if {"α", "share of a"} <= set(head):

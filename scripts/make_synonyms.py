@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Build the synonym table of EDA (src/linda/methods/synonyms.txt.xz) from WordNet's database files.
+"""Builds the synonym table of EDA (src/linda/methods/synonyms.txt.xz) from WordNet's database files.
 
     scripts/make_synonyms.py /usr/share/wordnet        # where Debian's package wordnet-base puts them
 
@@ -29,7 +29,7 @@ def licence(database: Path) -> list[str]:
 
 
 def senses(database: Path, part_of_speech: str) -> list[tuple[str, ...]]:
-    """The words of each sense with at least two words, one of which is a single word."""
+    """Return the words of each sense that has at least two entries, one of them a single word."""
     found = []
     for line in (database / f"data.{part_of_speech}").read_text(encoding="ascii").splitlines():
         if LICENCE_LINE.match(line):

@@ -3,8 +3,8 @@
     python scripts/middles_page.py REPORT… --output docs/explanation/middles.md [--pairs 20] [--seed 0]
 
 A REPORT is a folder written by `linda inspect`; its name is the heading of its pairs. The pairs are drawn by the seed,
-and none is left out. The paper's ladder and Table 1 are the examples of
-docs/explanation/paper-examples.md, run again with the embedded model.
+and none is left out. The paper's path and Table 1 are the examples of docs/explanation/paper-examples.md, run again
+with the embedded model.
 """
 
 import argparse
@@ -40,13 +40,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def make_page(reports: list[Path], pairs: int, seed: int, paper_examples: str) -> str:
-    """The text of the page.
+    """Write the text of the page.
 
     Args:
-        reports: folders written by `linda inspect`.
-        pairs: how many of each.
-        seed: of the draw.
-        paper_examples: a document whose examples are run and shown.
+        reports: Folders written by `linda inspect`.
+        pairs: Number of pairs from each.
+        seed: Seed of the draw.
+        paper_examples: A document whose examples are run and shown.
 
     Returns:
         Markdown.
@@ -73,7 +73,7 @@ def _drawn_pairs(folder: Path, count: int, seed: int) -> list[str]:
     about = _read_json(folder / "report.json")["about"]
     rows = [row for row in _read_lines(folder / "outputs.jsonl") if row["alpha"] == ALPHA]
     if len(rows) < count:
-        raise LindaError(f"{folder} has {len(rows)} pairs, but {count} are wanted: inspect more, or lower --pairs")
+        raise LindaError(f"{folder} has {len(rows)} pairs, fewer than {count}; inspect more, or lower --pairs")
     drawn = [rows[number] for number in sorted(Random(seed).sample(range(len(rows)), count))]
     return [
         f"`linda inspect` on {about['sentences']}, {about['pairs']} pairs, seed {about['seed']}, model "
@@ -83,7 +83,7 @@ def _drawn_pairs(folder: Path, count: int, seed: int) -> list[str]:
 
 
 def _shown_only(example: str) -> str:
-    """With another mark above the block: the tests run each example in its own document."""
+    """Replace the mark above the block, because the tests run each example in its own document."""
     return "<!-- not run: paper-examples.md runs it -->\n" + example.split("\n", 1)[1]
 
 
@@ -99,7 +99,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise LindaError(f"{path} cannot be read: give folders that `linda inspect` wrote") from error
+        raise LindaError(f"{path} cannot be read; give folders that `linda inspect` wrote") from error
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python scripts/path_picture.py [--output docs/images/path.svg]
 
-The texts are those that the embedded model writes. The picture has its own background, light or dark as the reader's
-system, so that it can be read on any page. Origins differ by weight, slope and underline too, not by colour alone.
+The texts are written by the embedded model. The picture has its own background, light or dark like the reader's system,
+so that it can be read on any page. Origins differ in weight, slope and underline too, not only in colour.
 """
 
 import textwrap
@@ -53,7 +53,7 @@ def main(a: str, b: str, ratios: int, output: Path) -> None:
 
 
 def path_picture(a: str = A, b: str = B, ratios: int = RATIOS) -> str:
-    """An SVG picture of the path from a, on top, to b."""
+    """Draw the path from a, on top, to b as SVG."""
     alphas = [1 - step / (ratios - 1) for step in range(ratios)]
     texts = Interpolator.from_pretrained().mix([a] * ratios, [b] * ratios, alphas)
     parts = []

@@ -53,7 +53,7 @@ class RayCluster:
         return next((child for child in children if child.name() == "raylet"), None)
 
     def kill_raylet(self) -> None:
-        """SIGKILL, to the raylet of the node that was started last."""
+        """Send SIGKILL to the raylet of the node that was started last."""
         raylet = self.raylet(self.nodes[-1])
         assert raylet is not None
         raylet.kill()

@@ -1,4 +1,4 @@
-"""Computes the paper's tables in order: `linda bench --paper …` for each, after an estimate of the hours.
+"""Computes the paper's tables, one `linda bench --paper …` each, after an estimate of the hours.
 
     python scripts/reproduce.py --data tasks --work results [--profile paper] [-- options of linda bench]
 
@@ -18,9 +18,9 @@ from linda.errors import LindaError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--profile", choices=["laptop", "paper"], default="laptop")
+    parser.add_argument("--data", type=Path, required=True, help="folder of tasks")
+    parser.add_argument("--work", type=Path, required=True, help="folder of the results")
+    parser.add_argument("--profile", choices=["laptop", "paper"], default="laptop", help="as in linda bench")
     parser.add_argument("options", nargs="*", help="options of linda bench, after --")
     given = parser.parse_args(arguments)
     shared = ["--profile", given.profile, "--data", str(given.data), *given.options]
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def announce(tables: dict[str, list[str]]) -> None:
-    """Says how long each table will take. Whatever cannot be computed raises a LindaError before anything is."""
+    """Print how long each table will take. If one of them cannot be computed, raise a LindaError."""
     total = 0.0
     for table, options in tables.items():
         print(f"{table}:", flush=True)

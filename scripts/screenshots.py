@@ -1,4 +1,4 @@
-"""Take the screenshots for docs/ and the README: `linda serve` in a real browser.
+"""Takes the screenshots for docs/ and the README: `linda serve` in a real browser.
 
     python scripts/screenshots.py
 
@@ -54,7 +54,7 @@ def main(output: Path) -> None:
 
 
 def write_cells(table: Path, folder: Path) -> None:
-    """Return cells for a report, reconstructed from a committed table."""
+    """Write cells for a report, reconstructed from a committed table."""
     folder.mkdir(parents=True)
     with table.open(encoding="utf-8", newline="") as file:
         for number, row in enumerate(csv.DictReader(file)):
@@ -96,7 +96,7 @@ def make_screenshots(output: Path, bench: Path) -> None:
             if name == "light":
                 page.goto(f"{address}#table")
                 page.get_by_text("Or paste rows").click()
-                page.get_by_label("CSV, with the names").fill(TABLE)
+                page.get_by_label("CSV, with the column names").fill(TABLE)
                 page.get_by_role("button", name="Use these rows").click()
                 page.get_by_role("button", name="Preview 20 rows").click()
                 page.locator("#preview-rows li.card").first.wait_for()
@@ -109,7 +109,7 @@ def make_screenshots(output: Path, bench: Path) -> None:
 
 @contextmanager
 def running_server(*options: str) -> Iterator[str]:
-    """The address of a server that ends with the block."""
+    """Yield the address of a server, which is stopped after the block."""
     command = [sys.executable, "-m", "linda", "serve", "--no-open", "--port", "0", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:

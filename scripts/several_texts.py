@@ -1,9 +1,9 @@
-"""Measures texts that are mixed from three or more.
+"""Measures mixtures of three or more texts.
 
     python scripts/several_texts.py SENTENCES --weights 0.5,0.3,0.2 --lm LM
 
 SENTENCES is a file as for `linda inspect`. Random groups of sentences are mixed in one search over all texts, as
-`mix([a, b, c], weights=…)` does; and for comparison by folding, `mix(mix(a, b), c)`, heaviest or lightest text first.
+`mix([a, b, c], weights=…)` does, and for comparison by folding, `mix(mix(a, b), c)`, heaviest or lightest text first.
 
 Printed for each way: the mean share of each text, which should be its weight; the mean distance of a single share from
 its weight (aim); the share of outputs with content words of all texts; the perplexity under a language model relative

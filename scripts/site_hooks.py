@@ -13,7 +13,7 @@ _WIDTH = 80  # of a terminal
 
 
 def on_config(config: Any) -> Any:
-    """Makes MathML of ```math blocks: browsers draw it without a script."""
+    """Convert ```math blocks to MathML, which browsers render without a script."""
     fence = {"name": "math", "class": "math", "format": _math}
     config.mdx_configs.setdefault("pymdownx.superfences", {})["custom_fences"] = [fence]
     return config
@@ -26,7 +26,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def command_helps() -> Iterator[tuple[str, str]]:
-    """Every command as it is typed, and what its --help prints."""
+    """Yield every command as it is typed, and what its --help prints."""
     return _helps(linda, "linda", None)
 
 

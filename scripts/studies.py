@@ -1,11 +1,10 @@
-"""Computes a study of where augmentation pays: several `linda bench` commands, after an estimate of the hours.
+"""Computes a study of where augmentation may pay off: several `linda bench` commands, after an estimate of the hours.
 
     python scripts/studies.py --study imbalance --data tasks --work results [--size small] [--dry-run] [-- options]
 
-A study has sizes. A larger size computes more tasks, shots and seeds into the same folders of WORK, so that nothing is
-computed twice. With --trigrams FILE, each method splice… has a method crossover… beside it. Texts and vectors are kept
-in WORK/studies.cache, which all studies share. Run the same command again to compute only what is missing. Options
-after -- are passed to `linda bench`.
+A larger size adds tasks, shots and seeds to the same folders of WORK, so nothing is computed twice. With --trigrams
+FILE, each method splice… gets a counterpart crossover…. Texts and vectors are kept in WORK/studies.cache, which all
+studies share. Run the same command again to compute only what is missing. Options after -- are passed to `linda bench`.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Part:
     """One `linda bench` command. Parts of one folder have the same student, and different tasks or shots."""
 
     folder: str
-    size: str  # computed with this size only; a larger one has a part that includes it
+    size: str  # computed at this size only; a larger size has a part that includes it
     options: dict[str, str]
 
     def arguments(self, data: Path, work: Path, more: Sequence[str]) -> list[str]:
@@ -50,7 +49,7 @@ class Part:
         return [*given, *_SHARED, *places, *more]
 
     def with_crossovers(self, trigrams: Path) -> Part:
-        """Add crossovers that a table of trigrams ranks beside those that are ranked by nothing (splice)."""
+        """Add a crossover that is ranked with a trigram table for each splice, which is not ranked."""
         methods = self.options["methods"].split(",")
         if not any(_SPLICE in name for name in methods):
             return self
@@ -199,13 +198,13 @@ STUDIES = ("imbalance", "calibration", "noise", "students", "teacher", "unlabell
 def parts_of(
     study: str, size: str, teacher_encoder: str = _TEACHER_ENCODER, trigrams: Path | None = None
 ) -> list[Part]:
-    """The commands of a study at a size.
+    """Return the commands of a study at a size.
 
     Args:
         study: One of `STUDIES`.
         size: One of `SIZES`.
         teacher_encoder: Encoder of the teacher in the study `teacher`.
-        trigrams: A table that `linda middles table` builds; None: no method crossover.
+        trigrams: A table built by `linda middles table`; None: no method crossover.
 
     Returns:
         The parts, in the order in which they are computed.
@@ -228,12 +227,12 @@ def parts_of(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--study", choices=STUDIES, required=True)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--study", choices=STUDIES, required=True, help="study to compute")
+    parser.add_argument("--data", type=Path, required=True, help="folder of tasks")
+    parser.add_argument("--work", type=Path, required=True, help="folder of the results")
+    parser.add_argument("--size", choices=SIZES, default="small", help="size of the study (default: small)")
     parser.add_argument("--teacher-encoder", default=_TEACHER_ENCODER, help="folder or hub name, for the study teacher")
-    parser.add_argument("--trigrams", type=Path, help="table of linda middles table: adds crossover beside each splice")
+    parser.add_argument("--trigrams", type=Path, help="table of linda middles table: adds a crossover for each splice")
     parser.add_argument("--dry-run", action="store_true", help="print the commands and the estimate only")
     parser.add_argument("options", nargs="*", help="options of linda bench, after --")
     given = parser.parse_args(arguments)

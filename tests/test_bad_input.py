@@ -121,7 +121,7 @@ def test_more_rows_than_a_plan_can_have(tmp_path: Path, settings: dict[str, int]
         ({"temperature": None}, "the temperature is None"),
         ({"gates": None}, "gates is None"),
         ({"protect": [5]}, "protect is 5"),
-        ({"protect": "regex:" + "(" * 500}, "is not a regular expression"),
+        ({"protect": "regex:" + "(" * 500}, "is not a valid regular expression"),
         ({"classes": 5}, "classes is 5"),
         ({"method": "backtranslation", "translate": ("one",)}, "give two models"),
         ({"encoder": "\udcff", "partners": "nearest", "method": "splice"}, "encoder contains a lone surrogate"),
@@ -143,7 +143,7 @@ def test_a_constant_ratio_may_be_a_number() -> None:
         ({"source": 5}, "source is 5"),
         ({"plan": []}, "plan is []"),
         ({"block_rows": None}, "block_rows is None"),
-        ({"block_range": (1,)}, "block_range is (1,); give two block numbers"),
+        ({"block_range": (1,)}, "block_range is (1,); it must be two block numbers, such as (0, 40)"),
         ({"augmenter": {}}, "augmenter is {}"),
     ],
 )

@@ -67,14 +67,17 @@ def test_linda_is_what_linda_augment_does() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lindy", "no method 'lindy'; choose from vanilla, class-weights, oversample"),
-        ("linda+partner=same", "no setting 'partner'; choose from partners, ratio"),
+        ("lindy", "unknown method 'lindy'; choose from vanilla, class-weights, oversample"),
+        ("linda+partner=same", "unknown setting 'partner'; choose from partners, ratio"),
         ("linda+per_row=many", "per_row cannot be 'many'; give a whole number"),
-        ("linda+partners=alike", "partners are any, same, different, stratified, nearest, unlabelled; got 'alike'"),
+        (
+            "linda+partners=alike",
+            "unknown partners 'alike'; choose from any, same, different, stratified, nearest, unlabelled",
+        ),
         ("linda+ratio=half", "'half' is not a ratio"),
         ("linda+keep=2", "keep between 0 and 1; got 1, 1 and 2"),
         ("linda+gates=no", "gates cannot be 'no'; give true or false"),
-        ("eda+partners=same", "eda does not mix texts and has no partners"),
+        ("eda+partners=same", "partners has no effect, because eda does not mix texts"),
         ("vanilla+weight=0.5", "vanilla makes no new rows"),
     ],
 )
@@ -165,7 +168,7 @@ def test_models_are_described_beside_the_papers(tiny_model_folder: Path) -> None
     assert given[0].startswith(f"LINDA: the model in {tiny_model_folder} (")
     assert "not the paper's" in given[0]
     assert given[1] == "SSMBA: the masked language model my/bert"
-    assert Models("me/bart-linda").described({"linda"}) == ["LINDA: the model me/bart-linda of the hub"]
+    assert Models("me/bart-linda").described({"linda"}) == ["LINDA: the model me/bart-linda from the hub"]
     assert Models().described({"eda"}) == []
 
 
@@ -285,14 +288,14 @@ def test_unlabelled_rows_as_partners() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("vanilla+balance", "vanilla makes no new rows and has no setting balance"),
-        ("oversample+per_row=2", "oversample does not generate texts and has no per_row"),
-        ("splice+raw_ratio", "splice mixes by the ratio itself and has no raw_ratio"),
-        ("crossover+balance+raw_ratio=false", "crossover mixes by the ratio itself and has no raw_ratio"),
+        ("vanilla+balance", "balance has no effect, because vanilla makes no new rows"),
+        ("oversample+per_row=2", "per_row has no effect, because oversample makes no new texts"),
+        ("splice+raw_ratio", "raw_ratio has no effect, because splice has no calibrated ratio"),
+        ("crossover+balance+raw_ratio=false", "raw_ratio has no effect, because crossover has no calibrated ratio"),
         ("linda+balance+per_row=4", "per_row has no effect, because balance decides"),
         ("linda+temperature=0.2", "temperature has no effect, because only labels=sharpened use it"),
         ("label-smoothing+smoothing=1", "smoothing from 0 to below 1; got 0 and 1"),
-        ("eda+smooth=0.1", "there is no setting 'smooth'; choose from .*balance, mixup, smoothing, class_weights"),
+        ("eda+smooth=0.1", "unknown setting 'smooth'; choose from .*balance, mixup, smoothing, class_weights"),
     ],
 )
 def test_bad_settings(text: str, message: str) -> None:
@@ -352,10 +355,10 @@ def test_joined_methods_have_the_settings_of_each() -> None:
     [
         ("eda&linda", "2 methods cannot each make an equal part of per_row=1; give per_row=2 or a multiple"),
         ("eda&vanilla+per_row=2", "vanilla makes no new texts; join methods that do"),
-        ("eda&magic", "there is no method 'magic'"),
+        ("eda&magic", "unknown method 'magic'"),
         ("eda&eda+per_row=2", "a method is named twice"),
         ("eda&linda+balance", "balance determines the number of rows of one method"),
-        ("eda&ssmba+partners=any+per_row=2", "does not mix texts and has no partners"),
+        ("eda&ssmba+partners=any+per_row=2", "partners has no effect, because eda does not mix texts"),
     ],
 )
 def test_what_cannot_be_joined(text: str, message: str) -> None:

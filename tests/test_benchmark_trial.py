@@ -224,7 +224,7 @@ def test_what_cannot_be_computed_is_known_beforehand(encoder: str, source: OwnTa
         (("vanilla", shots, {"unlabelled": str(labelled)}), "has the label column 'label', so its rows are labelled"),
         (("vanilla", shots, {"unlabelled": str(tmp_path / "empty.csv"), "text": "body"}), "there is no column 'body'"),
         (("vanilla", shots, {"unlabelled": str(tmp_path / "empty.csv")}), "there are no unlabelled texts"),
-        (("vanilla", shots, {"teacher": "oracle"}), "there is no student 'oracle'"),
+        (("vanilla", shots, {"teacher": "oracle"}), "unknown student 'oracle'"),
         (
             ("vanilla", shots, {"teacher_encoder": "./nowhere"}),
             "there is no folder './nowhere'; give the folder of a model",

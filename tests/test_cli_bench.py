@@ -47,7 +47,7 @@ def test_anyones_own_data(files: Path, encoder: str) -> None:
 def test_an_unknown_encoder_has_its_rate_searched(files: Path, encoder: str) -> None:
     result = own(files, "--methods", "vanilla", "--shots", "3", "--seeds", "1", "--epochs", "1", "--encoder", encoder)
     assert result.exit_code == 0, result.output
-    assert "is used" in result.stderr
+    assert "; using " in result.stderr
     accuracy = (files / "out" / "rates" / "accuracy.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in accuracy] == ["learning_rate", "1e-05", "3e-05", "0.0001", "0.0003"]
 
@@ -55,7 +55,7 @@ def test_an_unknown_encoder_has_its_rate_searched(files: Path, encoder: str) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--methods", "vanilla,magic"], "there is no method 'magic'; choose from vanilla, class-weights"),
+        (["--methods", "vanilla,magic"], "unknown method 'magic'; choose from vanilla, class-weights"),
         (["--shots", "50"], "the class 'neg' has 10 rows to draw 50 from"),
         (["--shots", "5²"], "--shots is '5²'; give whole numbers from 1"),
         (["--shots", "few"], "--shots is 'few'; give whole numbers from 1"),
@@ -77,8 +77,8 @@ def test_bad_input_is_one_line(files: Path, arguments: list[str], message: str) 
     ("arguments", "message"),
     [
         (["--baseline", "zz"], "there are no cells of 'zz' (--baseline); there are eda, vanilla"),
-        (["--metric", "recall:zz"], "'zz' is no rare class (--metric recall:zz); no class is rare"),
-        (["--metric", "recall:zz", "--imbalance", "2:4"], "'zz' is no rare class (--metric recall:zz); the rare classes are neg, pos"),  # noqa: E501
+        (["--metric", "recall:zz"], "'zz' is not a rare class (--metric recall:zz); no class is rare"),
+        (["--metric", "recall:zz", "--imbalance", "2:4"], "'zz' is not a rare class (--metric recall:zz); the rare classes are neg, pos"),  # noqa: E501
         (["--metric", "macro_f1_tuned"], "--metric macro_f1_tuned needs a threshold tuned on folds"),
         (["--metric", "recall:pos", "--imbalance", "2:4", "--rare", "neg"], "the rare classes are neg"),
     ],
@@ -105,7 +105,7 @@ def test_nothing_is_searched_for_what_cannot_be(files: Path, encoder: str) -> No
 
 def test_bad_tasks_are_one_line(tmp_path: Path) -> None:
     for arguments, message in (
-        (["--tasks", "trek"], "there is no task 'trek'; choose from trec-coarse"),
+        (["--tasks", "trek"], "unknown task 'trek'; choose from trec-coarse"),
         (["--tasks", "sst2", "--data", str(tmp_path)], "'sst2' needs"),
         (["--tasks", "sst2", "--pair", "other"], "--pair names a column of your own files"),
         (["--methods", "eda"], "--methods needs data: --tasks, --paper, or --train and --test"),
@@ -192,9 +192,9 @@ def test_a_pipeline_of_ones_own(files: Path, monkeypatch: pytest.MonkeyPatch) ->
         (["--imbalance", "3:90", "--rare", "neg"], "the class 'pos' has 10 rows to draw 90 from"),
         (["--rare", "neg"], "--rare names the rare class of --imbalance, which is missing"),
         (["--label-noise", "1.5"], "--label-noise is '1.5'; give a share of at least 0 and below 1"),
-        (["--metric", "f1"], "there is no metric 'f1'; choose from accuracy, macro_f1"),
-        (["--student", "bert"], "there is no student 'bert'; give finetune, probe, setfit, tfidf"),
-        (["--teacher", "bert"], "there is no student 'bert'"),
+        (["--metric", "f1"], "unknown metric 'f1'; choose from accuracy, macro_f1"),
+        (["--student", "bert"], "unknown student 'bert'; choose from finetune, probe, setfit, tfidf"),
+        (["--teacher", "bert"], "unknown student 'bert'"),
         (["--student", "tfidf", "--methods", "mixup"], "the student tfidf has none"),
         (["--methods", "smote"], "needs the student's vectors before training; finetune has none"),
         (["--methods", "temperature", "--folds", "0"], "held-out folds of the training rows; give --folds 3"),

@@ -106,5 +106,5 @@ def test_metrics_by_name() -> None:
     assert find_metric("macro_f1_tuned").name == "macro_f1_tuned"
     assert find_metric("recall:ABBR").shown(12.345) == "12.3"
     for name in ("f1", "auc_tuned", "recall", "brier:a", "accuracy_at_80_tuned"):
-        with pytest.raises(LindaError, match=f"no metric '{name}'; choose from accuracy, macro_f1"):
+        with pytest.raises(LindaError, match=f"unknown metric '{name}'; choose from accuracy, macro_f1"):
             find_metric(name)

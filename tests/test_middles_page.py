@@ -51,7 +51,7 @@ def test_the_papers_examples_are_run_and_are_no_examples_of_the_page(report):
 
 
 def test_a_report_with_too_few_pairs_or_none_is_an_error(report, tmp_path, capsys):
-    with pytest.raises(LindaError, match="30 pairs, but 31"):
+    with pytest.raises(LindaError, match="30 pairs, fewer than 31"):
         make_page([report], 31, 0, PAPER)
     with pytest.raises(SystemExit) as stopped:
         main([str(tmp_path / "nowhere"), "--output", str(tmp_path / "page.md")])

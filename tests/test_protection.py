@@ -44,7 +44,7 @@ def test_a_file_has_one_word_per_line(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("protect", "message"),
     [
-        ("regex:(", r"protect: '\(' is not a regular expression: missing \), unterminated subpattern at position 0"),
+        ("regex:(", r"'\(' is not a valid regular expression \(missing \), unterminated subpattern at position 0\)"),
         ("nowhere.txt", "nowhere.txt"),
         ("", "no words in ''"),
         (["Paris", " , "], "no words in ' , '"),
@@ -156,4 +156,4 @@ def test_the_command_protects_words(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert all(re.search(r"Paris", line) and re.search(r"\d", line.split(",")[0]) for line in lines)
     bad = call("--protect", "regex:[")
     assert (bad.exit_code, len(bad.stderr.splitlines())) == (2, 1)
-    assert "'[' is not a regular expression" in bad.stderr
+    assert "'[' is not a valid regular expression" in bad.stderr

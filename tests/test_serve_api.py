@@ -160,7 +160,7 @@ def test_errors_have_the_words_of_the_command(server: Serving) -> None:
         ({"a": ["x"], "b": "y"}, "must both be texts or both be lists of texts"),
         ({"a": ["x", "y"], "b": ["z"]}, "2 texts a, 1 texts b"),
         ({"a": "x"}, "b is missing"),
-        ({"a": "x", "b": "y", "beam": 2}, "no setting 'beam'"),
+        ({"a": "x", "b": "y", "beam": 2}, "unknown setting 'beam'"),
         ({"a": "x", "b": "y", "beams": "two"}, "beams is 'two'"),
         ({"a": "x", "b": "y", "alpha": []}, "the request is empty"),
         ({"a": "x" * 2001, "b": "y"}, "2,001 characters; this server accepts at most 2,000"),
@@ -267,9 +267,9 @@ def test_wrong_augment_settings_are_422(server: Serving, body: dict, words: str)
 @pytest.mark.parametrize(
     ("column", "values", "words"),
     [
-        ("id", "[NaN, 1, 2, 3, 4, 5]", "row 0: 'id' is nan, which JSON cannot hold; give null or a finite number"),
-        ("id", "[0, 1e999, 2, 3, 4, 5]", "row 1: 'id' is inf, which JSON cannot hold"),
-        ("id", "[0, [[-1e999]], 2, 3, 4, 5]", "row 1: 'id' is [[-inf]], which JSON cannot hold"),
+        ("id", "[NaN, 1, 2, 3, 4, 5]", "row 0: 'id' is nan, which JSON cannot represent; give null or a finite number"),
+        ("id", "[0, 1e999, 2, 3, 4, 5]", "row 1: 'id' is inf, which JSON cannot represent"),
+        ("id", "[0, [[-1e999]], 2, 3, 4, 5]", "row 1: 'id' is [[-inf]], which JSON cannot represent"),
         ("id", '["\\ud800", 1, 2, 3, 4, 5]', "row 0: 'id' contains a lone surrogate; give valid Unicode"),
         ("id", '[{"\\ud800": 1}, 1, 2, 3, 4, 5]', "row 0: 'id' contains a lone surrogate"),
         ("\\ud800", "[0, 1, 2, 3, 4, 5]", "the column name '\\ud800' contains a lone surrogate"),

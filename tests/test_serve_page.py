@@ -206,7 +206,7 @@ def test_markup_in_a_text_stays_text(page: "Page", server: Serving) -> None:
     assert page.title() == "LINDA"
     page.goto("/#table")
     page.get_by_text("Or paste rows").click()
-    page.get_by_label("CSV, with the names").fill(
+    page.get_by_label("CSV, with the column names").fill(
         f'text,label\n"{evil.replace(chr(34), chr(34) * 2)}",<b>\nfine text,<b>\n'
     )
     page.get_by_role("button", name="Use these rows").click()
@@ -440,7 +440,7 @@ def test_the_page_asks_for_the_token(browser: "Browser", scored_interpolator: Sc
         page.close()
         api = browser.new_page()  # a tab that does not know the token
         api.goto(f"{running.address}/api")
-        api.get_by_label("This server asks for a token.").fill(token)
+        api.get_by_label("This server requires a token.").fill(token)
         api.get_by_role("button", name="Continue").click()
         expect(api.get_by_role("heading", name="POST /v1/interpolate")).to_be_visible()
         with api.expect_download() as downloaded:

@@ -137,7 +137,7 @@ def test_a_pipeline_by_import_path() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("bert", "there is no student 'bert'; give finetune, probe, setfit, tfidf, or a scikit-learn pipeline"),
+        ("bert", "unknown student 'bert'; choose from finetune, probe, setfit, tfidf, or a scikit-learn pipeline"),
         ("no_such_module:pipeline", "cannot import the student 'no_such_module:pipeline': ModuleNotFoundError"),
         ("students_of_tests:nothing", "cannot import the student 'students_of_tests:nothing': AttributeError"),
         ("students_of_tests:number", "cannot import the student 'students_of_tests:number': TypeError"),

@@ -1,4 +1,4 @@
-"""Benchmark of augmentation methods on one's own data, and the paper's experiments (§6, Appendices B to D).
+"""Benchmark of augmentation methods on the user's data, and the paper's experiments (§6, Appendices B to D).
 
 In the order of the data flow:
 
@@ -11,7 +11,7 @@ settings       what all cells of a folder have in common: student, encoder, teac
 cells          one task, one method, one seed: the unit of work, kept as one JSON file
 trial          computes one cell
 grid           all cells that are missing, several at a time; `ray_cells` computes them on a Ray cluster
-estimate       how long the missing cells will take
+estimate       estimates how long the missing cells will take
 learning_rate  search of the learning rate of an encoder
 reporting      tables, figures and advice from the cells; the paper's own figures
 """

@@ -164,9 +164,9 @@ def upgraded(cell: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_comparable(cells: Iterable[dict[str, Any]]) -> None:
-    """Raise a LindaError if cells of one task differ in more than the method, and so cannot be compared.
+    """Raise a LindaError if cells of one task differ in more than the method, so that they cannot be compared.
 
-    Batch size and epochs may differ between protocols. All cells of a folder are tested on the same part.
+    Batch size and epochs may differ between protocols. All cells of a folder are tested on the same part (`on`).
     """
     known: dict[tuple[str, ...], Any] = {}
     for cell in cells:

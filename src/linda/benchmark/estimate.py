@@ -1,4 +1,4 @@
-"""How long the missing cells of a grid will take, before they are computed.
+"""Estimates how long the missing cells of a grid will take.
 
 Existing cells of the same task, protocol and method give the best estimate. For others the time is estimated from the
 number of tokens that are trained on, tested and written. The rates below were measured on one core of a server of
@@ -38,16 +38,16 @@ _WRITING = {"linda": 0.0035, "ssmba": 0.0025, "backtranslation": 0.01}
 
 
 def estimated_hours(cells: Sequence[Cell], settings: BenchmarkSettings, output: Path, workers: int) -> float:
-    """The hours until the missing cells of a folder are computed.
+    """Estimate the hours until the missing cells of a folder are computed.
 
     Args:
         cells: From `make_grid`.
-        settings: Of all cells.
-        output: The folder of the results; it need not be there yet.
+        settings: Settings of all cells.
+        output: The folder of the results; it need not exist yet.
         workers: Cells computed at a time.
 
     Returns:
-        Hours, by the clock.
+        Wall-clock hours.
 
     Example:
         estimated_hours(make_grid(tasks, recipes, range(5), settings), settings, Path("results"), workers=2)
@@ -130,7 +130,7 @@ def _sizes(source: TaskSource, protocol: Protocol, domain: str | None, on: str, 
     task = source.load()
     parts = split(task, domain, on, test_size)
     pool = parts.pool
-    step = max(1, len(pool) // _SAMPLE)  # some data are sorted
+    step = max(1, len(pool) // _SAMPLE)  # spread over the pool, because some data are sorted
     texts = pool.texts[::step] + (pool.pairs or [])[::step]
     words = sum(len(text.split()) for text in texts) / len(pool.texts[::step])
     counts = Counter(draw(task, pool, protocol, seed=0).labels).values()

@@ -128,7 +128,7 @@ def _check_draws(
 
 
 def check_results_folder(output: Path) -> None:
-    """Raise an error if the folder has files of the results' names that are not earlier results."""
+    """Raise a LindaError if the folder has files with the names of results that are not from a benchmark."""
     check_output_folder(output)
     if not (output / CELLS).is_dir():
         for name in (COMMANDS, "report.md", "results.csv", "cells.csv"):
@@ -155,7 +155,7 @@ def run_grid(
             than one on two threads.
         progress: Show a progress bar.
         command: The command line, added to `commands.txt` in the folder.
-        executor: Where cells are computed, instead of `workers` processes of this machine.
+        executor: Computes the cells, instead of `workers` processes on this machine.
 
     Returns:
         The number of cells that were computed.
@@ -213,7 +213,7 @@ def _run_missing(
 
 
 def missing_cells(cells: Sequence[Cell], output: Path) -> list[Cell]:
-    """Those that a folder of results does not have yet."""
+    """Return the cells that a folder of results does not have yet."""
     return [cell for cell in cells if not (output / CELLS / cell.file_name).exists()]
 
 

@@ -31,12 +31,12 @@ def search_rate(
 
     Args:
         tasks: Each task with its protocols.
-        settings: Settings of the table that the rate is for.
+        settings: Settings of the benchmark that the rate is for.
         output: The folder. The result is also written to its file rates/accuracy.csv, next to the cells. An interrupted
             search continues where it stopped.
         workers: Processes.
         progress: Show a progress bar.
-        executor: Where cells are computed, instead of processes of this machine.
+        executor: Computes the cells, instead of processes on this machine.
 
     Returns:
         The mean accuracy of each rate.

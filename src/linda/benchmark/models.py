@@ -32,7 +32,7 @@ class Models:
     engine: str = "auto"  # of the LINDA model
 
     def check(self, names: set[str]) -> None:
-        """Raise an error if one of these methods lacks a model."""
+        """Raise a LindaError if one of these methods lacks a model."""
         if "backtranslation" in names and not (self.there and self.back):
             raise LindaError(
                 "backtranslation needs two translation models: give --translate THERE BACK, or leave it out"
@@ -53,13 +53,13 @@ class Models:
             LindaConfig.from_json(Path(self.linda) / CONFIG_FILE)  # raises if it is not a LINDA model
 
     def described(self, names: set[str]) -> list[str]:
-        """One line for each of LINDA and SSMBA among these methods: which model runs it, and whether the paper's does.
+        """Describe the models of LINDA and SSMBA, one line each, and whether they are like the paper's.
 
         Args:
             names: Names of augmentation methods.
 
         Returns:
-            The lines.
+            The lines of those of the two that are among these methods.
 
         Example:
             Models(masked="google-bert/bert-base-uncased").described({"ssmba"})
@@ -97,7 +97,7 @@ class Models:
 
 def _described_model(model: str | None) -> str:
     if model is not None and not Path(model).is_dir():
-        return f"the model {model} of the hub"
+        return f"the model {model} from the hub"
     config = LindaConfig.from_json((EMBEDDED if model is None else Path(model)) / CONFIG_FILE)
     base = config.base
     size = f"{base.get('encoder_layers')} and {base.get('decoder_layers')} layers of {base.get('d_model')}"

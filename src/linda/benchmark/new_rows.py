@@ -97,7 +97,7 @@ def make_new_rows(
 
 
 def _joined(parts: list[NewRows]) -> NewRows:
-    """The rows of several methods, one after the other."""
+    """Concatenate the rows of several methods."""
     return NewRows(
         texts=[text for part in parts for text in part.texts],
         pairs=None if parts[0].pairs is None else [pair for part in parts for pair in part.pairs or ()],

@@ -1,7 +1,7 @@
 """Which rows are trained on and which are tested.
 
 A seed draws training rows; everything else is the same for all seeds and all methods, so that differences between
-methods are paired. The rows of a smaller draw are among those of a larger one.
+methods are paired. A smaller draw is a subset of a larger one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from linda.benchmark.tasks import BenchmarkTask, LabelledRows
 from linda.errors import LindaError
 from linda.planning.labels import LabelName, shown
 
-# The seed of draws that are the same for all seeds.
+# Random streams: _FIXED alone seeds what is the same for all seeds.
 _FIXED = 20_010
 _NOISE = 20_011
 

@@ -1,4 +1,4 @@
-"""Cells on the machines of a Ray cluster. Each actor writes its cells itself, to the folder that all machines share."""
+"""Computes cells on a Ray cluster. Each actor writes its cells itself, to the folder that all machines share."""
 
 import socket
 from collections.abc import Iterator, Sequence
@@ -12,11 +12,11 @@ from linda.benchmark.grid import compute_cell
 from linda.benchmark.settings import REST, BenchmarkSettings
 from linda.benchmark.tasks import NamedTask, TaskSource
 from linda.errors import LindaError
-from linda.file_runs.ray_pool import RayPool, check_version, full_name
+from linda.file_runs.ray_pool import RayPool, absolute_path, check_version
 
 
 class CellActor:
-    """Computes cells on one thread, as each of several processes does: so the scores are the same.
+    """Computes cells on one thread, like each process of `run_grid`, so the scores are the same.
 
     Args:
         settings: Of all cells.
@@ -50,24 +50,24 @@ class RayCells:
     pool: RayPool
 
     def __call__(self, cells: Sequence[Cell], settings: BenchmarkSettings, folder: Path) -> Iterator[dict[str, Any]]:
-        arguments = _settings_by_full_names(settings), folder.absolute(), __version__
-        placed = [replace(cell, task=_task_by_full_names(cell.task)) for cell in cells]
+        arguments = _settings_with_absolute_paths(settings), folder.absolute(), __version__
+        placed = [replace(cell, task=_task_with_absolute_paths(cell.task)) for cell in cells]
         yield from self.pool.completed(CellActor, arguments, placed, lambda cell: cell.file_name.removesuffix(".json"))
 
 
-def _settings_by_full_names(settings: BenchmarkSettings) -> BenchmarkSettings:
-    """Folders and files by their full names: other processes have another working folder."""
+def _settings_with_absolute_paths(settings: BenchmarkSettings) -> BenchmarkSettings:
+    """Use absolute paths, because the actors have another working folder."""
     names = ("linda", "masked", "there", "back", "trigrams")
     return replace(
         settings,
-        models=replace(settings.models, **{name: full_name(getattr(settings.models, name)) for name in names}),
-        encoder=full_name(settings.encoder),
-        teacher_encoder=full_name(settings.teacher_encoder),
-        unlabelled=settings.unlabelled if settings.unlabelled == REST else full_name(settings.unlabelled),
+        models=replace(settings.models, **{name: absolute_path(getattr(settings.models, name)) for name in names}),
+        encoder=absolute_path(settings.encoder),
+        teacher_encoder=absolute_path(settings.teacher_encoder),
+        unlabelled=settings.unlabelled if settings.unlabelled == REST else absolute_path(settings.unlabelled),
     )
 
 
-def _task_by_full_names(task: TaskSource) -> TaskSource:
+def _task_with_absolute_paths(task: TaskSource) -> TaskSource:
     if isinstance(task, NamedTask):
         return task if task.data is None else replace(task, data=task.data.absolute())
     return replace(task, train=task.train.absolute(), test=task.test.absolute())

@@ -48,7 +48,7 @@ class Policy:
     def __post_init__(self) -> None:
         for name, known in (("partners", (*PARTNERS, UNLABELLED)), ("labels", MODES)):
             if getattr(self, name) not in known:
-                raise LindaError(f"{name} are {', '.join(known)}; got {getattr(self, name)!r}")
+                raise LindaError(f"unknown {name} {getattr(self, name)!r}; choose from {', '.join(known)}")
         Ratio.parse(self.ratio)
         check_temperature(self.temperature)
         if self.per_row < 1 or not 0 < self.weight < math.inf or not 0 <= self.keep <= 1:
@@ -254,10 +254,10 @@ def parse_recipe(text: str, as_published: bool = False) -> Recipe:
     of_training = {setting: value for setting, value in changes.items() if setting not in of_policy}
     first = recipes[0]
     if of_policy and first.source is None:
-        raise LindaError(f"{text!r}: {first.name} makes no new rows and has no setting {next(iter(of_policy))}")
+        raise LindaError(f"{text!r}: {next(iter(of_policy))} has no effect, because {first.name} makes no new rows")
     for setting in of_policy:
         if not any(setting in policy_settings(recipe) for recipe in recipes):
-            raise LindaError(f"{text!r}: {first.name} {_reason(first, setting)} and has no {setting}")
+            raise LindaError(f"{text!r}: {setting} has no effect, because {first.name} {_reason(first)}")
     changed = [_with_policy(text, recipe, of_policy) for recipe in recipes]
     training = replace(first.training, **of_training)
     if len(changed) == 1:
@@ -268,7 +268,7 @@ def parse_recipe(text: str, as_published: bool = False) -> Recipe:
 def _named(name: str, as_published: bool) -> Recipe:
     """Return the method of this name, with its own settings."""
     if name not in recipe_names():
-        raise LindaError(f"there is no method {name!r}; choose from {', '.join(recipe_names())}")
+        raise LindaError(f"unknown method {name!r}; choose from {', '.join(recipe_names())}")
     recipe = _RECIPES.get(name) or Recipe(name, name, Policy() if methods.find(name).needs_partner else _BASELINE)
     if as_published and name in _PUBLISHED:
         return replace(recipe, policy=replace(recipe.policy, gates=False))
@@ -293,7 +293,7 @@ def _joined(text: str, recipes: list[Recipe], training: Training) -> Recipe:
         if not recipe.augments:
             raise LindaError(f"{text!r}: {recipe.name} makes no new texts; join methods that do, such as eda&linda")
         if recipe.policy.balance:
-            raise LindaError(f"{text!r}: balance determines the number of rows of one method; give the methods apart")
+            raise LindaError(f"{text!r}: balance determines the number of rows of one method; do not join it with &")
         if recipe.policy.per_row % len(recipes):
             raise LindaError(
                 f"{text!r}: {len(recipes)} methods cannot each make an equal part of per_row={recipe.policy.per_row}; "
@@ -308,18 +308,18 @@ def _joined(text: str, recipes: list[Recipe], training: Training) -> Recipe:
     return Recipe(text, _JOIN.join(names), recipes[0].policy, training, parts)
 
 
-def _reason(recipe: Recipe, setting: str) -> str:
-    """Say why a method does not have a setting."""
+def _reason(recipe: Recipe) -> str:
+    """Say why a setting of new rows has no effect on a method."""
     if not recipe.augments:
-        return "does not generate texts"
-    return "mixes by the ratio itself" if recipe.mixes else "does not mix texts"
+        return "makes no new texts"
+    return "has no calibrated ratio" if recipe.mixes else "does not mix texts"
 
 
 def _parse_setting(setting: str, text: str) -> tuple[str, Any]:
     types = {**get_type_hints(Policy), **get_type_hints(Training)}
     name, sign, value = setting.partition("=")
     if name not in types:
-        raise LindaError(f"{text!r}: there is no setting {name!r}; choose from {', '.join(types)}")
+        raise LindaError(f"{text!r}: unknown setting {name!r}; choose from {', '.join(types)}")
     kind = types[name]
     if kind is bool and not sign:
         return name, True

@@ -87,7 +87,7 @@ class BenchmarkSettings:
         return 0 if self.kind.trains_encoder else _QUICK_FOLDS
 
     def folds_of(self, recipe: Recipe) -> int:
-        """Folds of one method: at least those that it cannot do without, unless `folds` is given."""
+        """Folds of one method: a method that needs folds has some, unless `folds` says otherwise."""
         needs_folds = recipe.training.needs_folds and self.folds is None
         return self.n_folds or (_SLOW_FOLDS if needs_folds else 0)
 
@@ -95,23 +95,23 @@ class BenchmarkSettings:
     def teacher_name(self) -> str:
         return self.teacher or self.student
 
-    def batch(self, protocol: Protocol) -> int:
+    def batch_size_for(self, protocol: Protocol) -> int:
         return self.batch_size or (8 if protocol.is_low_resource else 32)
 
-    def rounds(self, protocol: Protocol) -> int:
+    def epochs_for(self, protocol: Protocol) -> int:
         return self.epochs or (30 if protocol.is_low_resource else 5)
 
     def student_settings(self, protocol: Protocol, recipe: Recipe, n_rows: int, n_new: int) -> StudentSettings:
         """Return the training settings for this many original and new rows."""
         counted = n_rows if self.budget == "updates" else n_rows + n_new
-        batch = self.batch(protocol)
+        batch_size = self.batch_size_for(protocol)
         cache = None if self.cache is None else VectorCache(Path(self.cache), str(_encoder_name(self.encoder)))
         return StudentSettings(
             self.encoder,
             self.max_length,
             learning_rate=self.learning_rate,
-            batch_size=batch,
-            updates=self.rounds(protocol) * math.ceil(counted / batch),
+            batch_size=batch_size,
+            updates=self.epochs_for(protocol) * math.ceil(counted / batch_size),
             contrastive_updates=contrastive_updates(counted),
             mixup=recipe.training.mixup or None,
             smote=recipe.training.smote,
@@ -138,8 +138,8 @@ class BenchmarkSettings:
         if self.kind.uses_encoder:
             shared |= {"encoder": _encoder_name(self.encoder), "max_length": self.max_length}
         if self.kind.uses_learning_rate:
-            shared |= {"learning_rate": self.learning_rate, "batch_size": self.batch(protocol)}
-            shared |= {"epochs": self.rounds(protocol)}
+            shared |= {"learning_rate": self.learning_rate, "batch_size": self.batch_size_for(protocol)}
+            shared |= {"epochs": self.epochs_for(protocol)}
         if self.kind.trains_encoder:
             shared["budget"] = self.budget
         shared |= {"test_size": self.test_size, "on": self.on}

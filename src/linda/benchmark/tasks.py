@@ -20,7 +20,7 @@ from linda.planning.labels import LabelName, shown
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Parallel columns.
+    """Labelled texts as parallel columns.
 
     A label is a class; or, if rows have several, a tuple with one value from 0 to 1 per class.
     """
@@ -230,7 +230,7 @@ def _load_named(name: str, data: Path | None, small_classes: bool = False) -> Be
     if known is None and data is not None and (data / name).is_dir():
         known = _found(data / name)
     if known is None:
-        raise LindaError(f"there is no task {name!r}; choose from {', '.join(known_tasks(data))}")
+        raise LindaError(f"unknown task {name!r}; choose from {', '.join(known_tasks(data))}")
     if data is not None:
         return _from_folder(name, data / known.folder, known)
     return _from_hub(name, known)
@@ -330,7 +330,7 @@ def _hub_rows(name: str, hub: _Hub, split: str) -> LabelledRows:
 def _read_file(
     path: Path, columns: _Columns, classes: tuple[LabelName, ...] | None = None
 ) -> tuple[LabelledRows, tuple[LabelName, ...]]:
-    """Return the rows of a file, and the names of its classes. classes: all classes, if they are known."""
+    """Return the rows of a file, and its classes. classes: all classes, if they are known."""
     from linda.files.tables import column_values, find_format, read_table
 
     text, label, pair, domain = columns.text, columns.label, columns.pair, columns.domain

@@ -36,7 +36,7 @@ from linda.planning.labels import LabelName
 
 
 def run_cell(cell: Cell, settings: BenchmarkSettings) -> dict[str, Any]:
-    """Compute the result of one cell, in the form of its file."""
+    """Compute the result of one cell: the content of its file."""
     started = time.perf_counter()
     task = cell.task.load()
     parts = split(task, cell.domain, settings.on, settings.test_size)
@@ -144,7 +144,7 @@ class TrainedStudent:
 def _best_share_of_updates(
     cell: Cell, settings: BenchmarkSettings, classes: list[LabelName], rows: LabelledRows, new: NewRows
 ) -> float:
-    """Return the share of the updates after which held-out folds have the lowest log loss in the mean."""
+    """Return the share of the updates after which held-out folds have the lowest mean log loss."""
     folds = stratified_folds(class_codes(rows.labels, classes), settings.folds_of(cell.recipe), cell.seed)
     losses: dict[float, list[float]] = defaultdict(list)
     for trained, held_out in folds:

@@ -8,7 +8,7 @@ losses              the losses for soft labels, with one or several classes per 
 seeding             seeded random streams and dropout
 text_classifier     an encoder fine-tuned with a linear layer on top
 weighted_estimator  scikit-learn classifiers on soft labels, one class against the rest, SMOTE
-vector_classifier   what the next three have in common
+vector_classifier   the base class of the next three
 probe               logistic regression on vectors
 contrastive         contrastive fine-tuning, then logistic regression (SetFit)
 text_pipeline       scikit-learn pipelines on texts

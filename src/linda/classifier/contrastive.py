@@ -25,7 +25,7 @@ from linda.classifier.vectors import SentenceVectors
 from linda.errors import LindaError
 from linda.model.pretrained import find_device
 
-PAIRS_PER_ROW = 40  # half of them of the same class, as SetFit's num_iterations=20
+PAIRS_PER_ROW = 40  # half of them with the same class, like SetFit's num_iterations=20
 PAIRS_PER_BATCH = 16
 _LEARNING_RATE = 2e-5  # SetFit's default, for encoders without a known learning rate
 _WARM_UP = 0.1  # share of the updates used for warm-up

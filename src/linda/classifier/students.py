@@ -67,7 +67,8 @@ def find_student(name: str) -> StudentKind:
         return _KINDS[name]
     if ":" not in name:
         raise LindaError(
-            f"there is no student {name!r}; give {', '.join(STUDENTS)}, or a scikit-learn pipeline as module:attribute"
+            f"unknown student {name!r}; choose from {', '.join(STUDENTS)}, or a scikit-learn pipeline "
+            "(module:attribute)"
         )
     from linda.classifier.text_pipeline import has_steps, import_pipeline
 

@@ -57,11 +57,11 @@ class TextClassifier:
         learning_rate: Constant learning rate of Adam; None is the value known for the encoder, else 3e-5.
         batch_size: Rows per minibatch.
         epochs: Passes over the rows, if `updates` is None.
-        updates: Number of minibatches, whatever the number of rows.
+        updates: Number of minibatches, regardless of the number of rows.
         mixup: Mix sentence vectors and labels within each minibatch, λ ~ Beta(mixup, mixup) (Guo et al. 2019).
         dropout: Dropout on the sentence vector.
         multi_label: Rows have several labels: `fit` takes values (N, C) from 0 to 1, the loss is the binary
-            cross-entropy, and each class is predicted by itself.
+            cross-entropy, and each class is predicted independently.
         max_length: Tokens of a text that the encoder reads; the rest is truncated.
         device: `auto`, `cpu`, `cuda` or `mps`.
         progress: Show a progress bar.
@@ -201,7 +201,7 @@ class TextClassifier:
         probabilities = self.predict_proba(texts, pairs)
         if self.multi_label:
             rows = (zip(self.classes_, row, strict=True) for row in probabilities >= PRESENT)
-            return [[name for name, is_there in row if is_there] for row in rows]
+            return [[name for name, is_present in row if is_present] for row in rows]
         return [self.classes_[best] for best in probabilities.argmax(axis=1)]
 
     def save(self, folder: str | Path) -> None:
@@ -271,7 +271,7 @@ class TextClassifier:
 
     def _fitted(self) -> _Network:
         if self._network is None:
-            raise LindaError("this TextClassifier has not been trained: call fit first, or load a saved one")
+            raise LindaError("this TextClassifier has not been trained; call fit first, or load a saved one")
         return self._network
 
     def _with_progress(self, updates: range) -> Iterator[int]:

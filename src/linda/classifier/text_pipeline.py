@@ -32,7 +32,7 @@ class TextPipeline(VectorClassifier):
     """A scikit-learn classifier of texts, trained on soft labels.
 
     The steps before the last process every text once; for the last step, soft labels are expanded to weighted rows.
-    So inverse document frequencies count texts, not labels. A pair is joined to one text.
+    So inverse document frequencies count texts, not labels. A pair is joined into one text.
 
     Args:
         pipeline: A `Pipeline` whose first step takes texts, or a single estimator that does. It is cloned.

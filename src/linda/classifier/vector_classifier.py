@@ -1,4 +1,4 @@
-"""The common part of classifiers that train scikit-learn's on vectors of texts."""
+"""The base class of classifiers that train a scikit-learn classifier on the vectors of texts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from linda.errors import LindaError
 
 
 class VectorClassifier(ABC):
-    """Trains a classifier on the vectors of texts, which a subclass computes.
+    """Trains a scikit-learn classifier on the vectors of texts, which a subclass computes.
 
     Args:
-        estimator: A scikit-learn classifier, which is cloned and trained on the vectors.
+        estimator: The classifier. It is cloned.
         smote: Fill rare classes with SMOTE's synthetic vectors.
         multi_label: Rows have several labels: a copy of the estimator for each class.
     """

@@ -18,9 +18,7 @@ from linda.model.pretrained import find_device
 # Test texts are needed again in every cell of a benchmark; generated texts are needed in one cell only.
 _CACHED_TEXTS = 50_000
 
-
-# A text, or a pair of texts.
-_Key = tuple[str, str | None]
+_Key = tuple[str, str | None]  # a text, or a pair of texts
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class SentenceVectors:
 
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-        """(N, d), in the order of the texts."""
+        """Return the vectors (N, d), in the order of the texts."""
         keys = list(zip(texts, [None] * len(texts) if pairs is None else pairs, strict=True))
         missing = list(dict.fromkeys(key for key in keys if key not in self._known))
         if missing:

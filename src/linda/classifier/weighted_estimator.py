@@ -69,7 +69,7 @@ class OneVsRest:
         return self
 
     def predict_proba(self, vectors: Any) -> np.ndarray:
-        """Return the probability of each class by itself, (N, C)."""
+        """Return the probability of each class independently, (N, C)."""
         return np.stack([one.predict_proba(vectors)[:, 1] for one in self._of_class], axis=1)
 
 
@@ -108,7 +108,7 @@ def _with_synthetic_vectors(vectors: Any, codes: np.ndarray, weights: np.ndarray
     try:
         from imblearn.over_sampling import SMOTE
     except ImportError as error:
-        raise LindaError("smote needs imbalanced-learn; pip install 'linda[bench]'") from error
+        raise LindaError("smote needs imbalanced-learn: pip install 'linda[imblearn]'") from error
     if not np.allclose(weights, 1):
         raise LindaError("smote needs hard labels without weights; leave out label smoothing and class weights")
     counts = np.bincount(codes)

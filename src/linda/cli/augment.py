@@ -90,7 +90,7 @@ WEIGHT_HELP = "Training weight of new rows. A value other than 1 adds the column
 )
 @click.option("--multi-label", is_flag=True, help=MULTI_LABEL_HELP)
 @click.option("--labels", default="interpolated", type=click.Choice(LABELS), help="How new rows are labelled.")
-@click.option("--temperature", default=0.5, help="Temperature of sharpened labels; 1 keeps them as they are.")
+@click.option("--temperature", default=0.5, help="Temperature of sharpened labels; 1 changes nothing.")
 @click.option(
     "--teacher", metavar="FOLDER", type=FILE, help="Classifier for predicted labels.  [default: fine-tuned on IN]"
 )
@@ -156,7 +156,7 @@ def command(
     _check_needed(context)
     if run["shuffle"] and save_plan is not None:
         raise LindaError(
-            "a plan names rows by their place in the input, which --shuffle changes; leave out --save-plan"
+            "a plan refers to rows by their position in the input, which --shuffle changes; leave out --save-plan"
         )
     if save_plan is not None:
         _check_plan_file(save_plan, source, output)
@@ -196,7 +196,7 @@ def command(
 
 
 def _check_needed(context: click.Context) -> None:
-    """An option without effect is an error: the user expects one."""
+    """Raise a LindaError for an option that would have no effect."""
     given = context.params
     of_plan = ("per_row", "total", "balance", "partners", "ratio")
     of_mixing = ("partners", "ratio", "raw_ratio")

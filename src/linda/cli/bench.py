@@ -1,4 +1,4 @@
-"""`linda bench`: compares augmentation methods on the user's data or on known tasks."""
+"""`linda bench`: compare augmentation methods on the user's data or on known tasks."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def command(context: click.Context, /, output: Path, **given: Any) -> float | No
         names = listed(given["methods"]) or _default_methods(given, experiment, settings)
         as_published = experiment is not None and experiment.as_published
         recipes = [parse_recipe(name, as_published) for name in names]
-        # Before a search of the learning rate: this finds what cannot be computed.
+        # Before the search for a learning rate, because this finds what cannot be computed.
         seeds = given["seeds"] or (_SLOW_SEEDS if settings.kind.trains_encoder else _QUICK_SEEDS)
         cells = make_grid(tasks, recipes, range(seeds), settings)
         check_used(context, recipes, settings)
@@ -331,7 +331,7 @@ def _learning_rate(
     output: Path,
     executor: CellExecutor | None,
 ) -> float:
-    """As given, or as in the paper, or as known for the encoder, or searched."""
+    """Return the rate that is given, else that of the paper, else the one known for the encoder; else search for it."""
     from linda.benchmark.learning_rate import search_rate
     from linda.classifier.encoder import known_learning_rate
 
@@ -343,22 +343,22 @@ def _learning_rate(
         raise LindaError("no learning rate is known for this encoder; give one, such as --learning-rate 3e-5")
     if rate != "search":
         return learning_rate(rate, "--learning-rate")
-    click.echo("Searching the learning rate, with vanilla on a part of the training rows", err=True)
+    click.echo("Searching for the learning rate, with vanilla on a part of the training rows", err=True)
     accuracy = search_rate(tasks, settings, output, given["workers"], executor=executor)
     best = max(accuracy, key=lambda rate: accuracy[rate])
     found = ", ".join(f"{rate:g}: {score:.1f}" for rate, score in accuracy.items())
-    click.echo(f"Accuracy by rate: {found}; {best:g} is used", err=True)
+    click.echo(f"Accuracy by rate: {found}; using {best:g}", err=True)
     return best
 
 
 def _command_line() -> str:
-    """The command as typed, with only the last part of each path: the rest means nothing on another machine."""
+    """Return the command as typed, with only the last part of each path: the rest differs between machines."""
     return shlex.join(["linda", *map(_shortened, sys.argv[1:], ["", *sys.argv[1:]])])
 
 
 def _shortened(argument: str, before: str) -> str:
     option, sign, value = argument.rpartition("=") if argument.startswith("--") else ("", "", argument)
-    is_written = bool({before, option} & {"--output", "--cache"})  # may not exist yet
+    is_output = bool({before, option} & {"--output", "--cache"})  # may not exist yet
     # Not Path.exists: it fails on a list of methods that is longer than a file name may be.
-    is_path = is_written or ("\0" not in value and os.path.exists(value))  # noqa: PTH110
+    is_path = is_output or ("\0" not in value and os.path.exists(value))  # noqa: PTH110
     return option + sign + (Path(value).name or value) if is_path else argument

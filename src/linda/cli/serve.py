@@ -1,4 +1,4 @@
-"""`linda serve`: a page to see interpolation, and an API for other programs."""
+"""`linda serve`: serve a web page and an HTTP API."""
 
 import re
 
@@ -73,7 +73,7 @@ def command(
         given = f"--allow-host {allow_host[0]}" if allow_host else f"--host {host}"
         raise LindaError(f"{given} is open to other machines; give a token too (--token, or LINDA_TOKEN)")
     if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-        raise LindaError(f"the token has {len(token)} characters; give at least {_SHORTEST_TOKEN}, all of them ASCII")
+        raise LindaError(f"the token has {len(token)} characters; give at least {_SHORTEST_TOKEN}, all printable ASCII")
     serve(
         host,
         port,

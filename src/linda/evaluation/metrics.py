@@ -1,7 +1,7 @@
 """Metrics of predicted probabilities.
 
-Everything is in percent but the log loss, which is in nats. Metrics over classes are unweighted means over the classes
-that the test rows have.
+All values are in percent, except the log loss, which is in nats. Metrics over classes are unweighted means over the
+classes that the test rows have.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 
 from linda.errors import LindaError
 
-PRESENT = 0.5  # from this value on, a row has a class, if rows may have several
+PRESENT = 0.5  # where rows may have several labels, a row has those of at least this value
 _BINS = 15  # of the calibration error, of equal width
 _COVERAGE = 0.8  # of accuracy_at_80: the share of the rows that are not rejected
-_LEAST_COUNT = 1e-12  # a class that does not occur has no hits either
-_LEAST_PROBABILITY = 1e-7  # in the log loss, which a single 0 would make infinite
+_LEAST_COUNT = 1e-12  # avoids division by zero; a class that does not occur has no hits either
+_LEAST_PROBABILITY = 1e-7  # lower bound in the log loss, which a single 0 would make infinite
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Metric:
     name: str
     lower_is_better: bool = False
     is_percentage: bool = True
-    is_decision: bool = False  # depends on the predicted class alone, so that a tuned threshold can change it
+    is_decision: bool = False  # depends on the predicted class only, so a tuned threshold can change it
 
     @property
     def unit(self) -> str:
@@ -57,8 +57,8 @@ METRICS = {
 }
 MULTI_LABEL_METRICS = ("macro_f1", "auc", "average_precision", "log_loss", "brier")
 DECISIONS = tuple(name for name, metric in METRICS.items() if metric.is_decision)
-TUNED = "_tuned"  # ending of a decision metric after the threshold was tuned for it on training folds
-_OF_A_CLASS = ("precision", "recall", "average_precision")  # as precision:CLASS, for rare classes
+TUNED = "_tuned"  # suffix of a decision metric whose threshold was tuned for it on folds of the training rows
+_PER_CLASS = ("precision", "recall", "average_precision")  # as precision:CLASS, for rare classes
 
 Scores = dict[str, float]
 
@@ -69,11 +69,11 @@ def find_metric(name: str) -> Metric:
     known = METRICS.get(base.removesuffix(TUNED))
     if (known and known.is_decision and not of_class) or (known and name in METRICS):
         return Metric(name, known.lower_is_better, known.is_percentage)
-    if of_class and base in _OF_A_CLASS:
+    if of_class and base in _PER_CLASS:
         return Metric(name)
     tuned = [f"{decision}{TUNED}" for decision in DECISIONS]
-    of_classes = [f"{metric}:CLASS" for metric in _OF_A_CLASS]
-    raise LindaError(f"there is no metric {name!r}; choose from {', '.join([*METRICS, *tuned, *of_classes])}")
+    per_class = [f"{metric}:CLASS" for metric in _PER_CLASS]
+    raise LindaError(f"unknown metric {name!r}; choose from {', '.join([*METRICS, *tuned, *per_class])}")
 
 
 def score_probabilities(
@@ -101,12 +101,12 @@ def score_probabilities(
     chosen = normalized.argmax(axis=1)
     truth = np.eye(len(classes))[codes]
     present = [code for code in range(len(classes)) if 0 < truth[:, code].sum() < len(codes)]
-    precision = {code: average_precision_score(truth[:, code], normalized[:, code]) for code in present}
+    average_precision = {code: average_precision_score(truth[:, code], normalized[:, code]) for code in present}
     clipped = np.clip(normalized, _LEAST_PROBABILITY, 1)
     scores = score_decisions(chosen, codes, len(classes))
     if present:
         scores["auc"] = 100 * float(np.mean([roc_auc_score(truth[:, c], normalized[:, c]) for c in present]))
-        scores["average_precision"] = 100 * float(np.mean(list(precision.values())))
+        scores["average_precision"] = 100 * float(np.mean(list(average_precision.values())))
     scores["log_loss"] = float(
         log_loss(codes, clipped / clipped.sum(axis=1, keepdims=True), labels=list(range(len(classes))))
     )
@@ -118,8 +118,8 @@ def score_probabilities(
         right, found = codes == code, chosen == code
         scores[f"precision:{name}"] = 100 * float(precision_score(right, found, zero_division=0))
         scores[f"recall:{name}"] = 100 * float(recall_score(right, found, zero_division=0))
-        if code in precision:
-            scores[f"average_precision:{name}"] = 100 * float(precision[code])
+        if code in average_precision:
+            scores[f"average_precision:{name}"] = 100 * float(average_precision[code])
     return {name: round(value, 5) for name, value in scores.items()}
 
 
@@ -127,8 +127,8 @@ def score_multi_label(probabilities: np.ndarray, truth: np.ndarray) -> Scores:
     """Compute the metrics of rows that have several labels: means over the classes.
 
     Args:
-        probabilities: (N, C) of each class by itself.
-        truth: (N, C) values from 0 to 1. For F1, AUC and average precision a row has a class from 0.5 on.
+        probabilities: (N, C), of each class independently.
+        truth: (N, C) values from 0 to 1. For F1, AUC and average precision a row has the classes of at least 0.5.
 
     Returns:
         The value of each of `MULTI_LABEL_METRICS`. F1 is over the classes that any row has, at a probability of 0.5;
@@ -179,7 +179,7 @@ def decision_scores(hits: np.ndarray, support: np.ndarray, predicted: np.ndarray
 
 
 def score_selection(confidence: np.ndarray, right: np.ndarray) -> Scores:
-    """Compute how well the confidence (N,) tells predictions that are right (N,) from those that are wrong."""
+    """Compute how well the confidence (N,) separates right from wrong predictions (`right`, (N,))."""
     from sklearn.metrics import roc_auc_score
 
     most_certain_first = np.argsort(-confidence, kind="stable")  # equally certain rows: in their order

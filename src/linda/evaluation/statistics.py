@@ -34,7 +34,7 @@ class Difference:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the difference exceeds noise. Seeds that agree exactly (on few test rows) show no spread."""
+        """Whether the interval excludes zero. A margin of 0 (few test rows, all seeds agree) proves nothing."""
         return self.margin is not None and 0 < self.margin < abs(self.mean)
 
 
@@ -45,7 +45,7 @@ def summarize(scores: Mapping[int, float]) -> ScoreSummary:
 
 
 def paired_difference(scores: Mapping[int, float], baseline: Mapping[int, float]) -> Difference | None:
-    """Compare over the seeds that both have; None if there are none."""
+    """Compare two methods over the seeds that both have; None if there are none."""
     seeds = sorted(set(scores) & set(baseline))
     if not seeds:
         return None

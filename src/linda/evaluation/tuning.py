@@ -9,7 +9,7 @@ import numpy as np
 from linda.evaluation.metrics import DECISIONS, TUNED, Scores, decision_scores, score_decisions
 
 _RESAMPLES = 10  # of the held-out rows
-_ROUNDS = 3  # over the classes, when their offsets are tuned one after the other
+_ROUNDS = 3  # passes over the classes, whose offsets are tuned one after the other
 _LEAST_PROBABILITY = 1e-30  # of a class that is missing in a fold
 _TEMPERATURES = np.geomspace(0.05, 20, 241)
 
@@ -49,7 +49,7 @@ def held_out_probabilities(
 def stable_offsets(probabilities: np.ndarray, codes: np.ndarray, metric: str, weights: np.ndarray) -> np.ndarray:
     """Find offsets (C,) of the log-probabilities that are good for `metric` on rows like these.
 
-    The best offsets on a few rows follow their noise. So this is the mean of the best offsets on random resamples.
+    The best offsets on a few rows overfit them. So this is the mean of the best offsets on random resamples.
 
     Args:
         probabilities: (N, C)
@@ -60,7 +60,7 @@ def stable_offsets(probabilities: np.ndarray, codes: np.ndarray, metric: str, we
     Example:
         stable_offsets(held_out, codes, "macro_f1", np.ones(len(codes)))
     """
-    random = np.random.default_rng(_RESAMPLES)  # always the same, so that methods are compared on the same resamples
+    random = np.random.default_rng(_RESAMPLES)  # a fixed seed: all methods are compared on the same resamples
     members = [np.flatnonzero(codes == code) for code in np.unique(codes)]
     found = []
     for _ in range(_RESAMPLES):
@@ -178,7 +178,7 @@ def fit_temperature(held_out: np.ndarray, codes: np.ndarray) -> float:
 
 
 def scaled(probabilities: np.ndarray, temperature: float) -> np.ndarray:
-    """softmax(log p / T), (N, C)."""
+    """Scale probabilities (N, C) by a temperature: softmax(log p / T)."""
     logits = _log(probabilities) / temperature
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""One block in, one part out: what every executor runs, on this machine or on another."""
+"""All steps for one block: block in, part out. Every executor runs this, on any machine."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -100,14 +100,14 @@ class PartWriter(ExitStack):
 def write_parts_here(
     folder: PartsFolder, manifest: Manifest, augmenter: Augmenter, plan: Plan | None, numbers: Sequence[int]
 ) -> None:
-    """The executor of this machine: one block after the other, with as many processes as the settings say."""
+    """Write parts on this machine: one block after the other, with the number of processes in the settings."""
     with PartWriter(folder, manifest, augmenter, plan) as write_part:
         for number in numbers:
             write_part(number)
 
 
 def _neighbours(settings: AugmentationSettings, examples: Examples, journal: Journal) -> np.ndarray | None:
-    """The nearest rows. They are kept in the journal, because rounding errors differ between machines."""
+    """Find the nearest rows. They are kept in the journal, because rounding errors differ between machines."""
     if journal.neighbours.exists():
         return np.asarray(np.load(journal.neighbours))
     neighbours = find_neighbours(examples, settings)

@@ -1,8 +1,8 @@
 """A table as a sequence of blocks: a fixed number of consecutive rows each.
 
-Partners, plan, gates and duplicates are those of the block, so its new rows depend only on its rows, the settings and
-(seed, number of the block), and memory is that of one block. A table that fits in one block has the plan that the same
-rows have in memory.
+Partners, plan, gates and the search for duplicates are limited to the block, so its new rows depend only on its rows,
+the settings and (seed, number of the block), and memory is that of one block. A table that fits in one block has the
+same plan as the same rows in memory.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ BLOCK_ROWS = 100_000
 
 @dataclass(frozen=True)
 class Block:
-    """What is known of a block without its rows."""
+    """What is known about a block without reading its rows."""
 
     number: int
     first_row: int  # in the table
@@ -60,7 +60,7 @@ class BlockedTable:
 
     @classmethod
     def of(cls, classes: Iterable[LabelName], sizes: Iterable[Sequence[Any]]) -> "BlockedTable":
-        """`sizes`: rows, skipped rows, and rows of each class, block by block; `Block.sets` may follow."""
+        """Number the blocks. sizes: rows, skipped rows and rows of each class of every block; also `Block.sets`."""
         names = tuple(classes)
         blocks: list[Block] = []
         first, before = 0, dict.fromkeys(names, 0)
@@ -100,10 +100,9 @@ class BlockedTable:
 
 
 def block_settings(settings: AugmentationSettings, block: Block, table: BlockedTable) -> AugmentationSettings | None:
-    """The settings that the plan of a block is drawn with: its seed, and its share of the total. None: it gets no row.
+    """Return the settings for the plan of a block: its seed, and its share of the total. None if that share is 0.
 
-    Depends only on the settings, the number of the block, and the rows of the block, of the blocks before it and of
-    the table.
+    They depend only on the settings, the number of the block, and the numbers of rows of the blocks.
     """
     seed = settings.seed
     if block.number:
@@ -117,7 +116,7 @@ def block_settings(settings: AugmentationSettings, block: Block, table: BlockedT
 
 
 def rows_for_block(settings: AugmentationSettings, block: Block, table: BlockedTable) -> np.ndarray:
-    """New rows of each class (C,) that a block makes to balance the classes of the table.
+    """Return how many new rows of each class (C,) a block makes to balance the classes of the table.
 
     The new rows of a class are divided among the blocks in proportion to their rows of this class.
     """
@@ -128,7 +127,7 @@ def rows_for_block(settings: AugmentationSettings, block: Block, table: BlockedT
 
 
 def share(total: int, before: int, own: int, whole: int) -> int:
-    """The share of `own` rows in a total, after `before` of the `whole`. The shares of all blocks add up to it."""
+    """Return the share in `total` of `own` rows, which follow `before` of the `whole`. All shares add up to it."""
     return total * (before + own) // whole - total * before // whole if whole else 0
 
 
@@ -140,19 +139,19 @@ def plan_block(
     given: Plan | None = None,
     neighbours: np.ndarray | None = None,
 ) -> tuple[Plan, BalancedPlanner | None]:
-    """The plan of a block, and the planner that can extend it, if classes are balanced.
+    """Draw the plan of a block. If classes are balanced, return also the planner, which can extend it.
 
     Args:
         examples: The rows of the block.
         settings: Which partners, how many and at which ratio.
         block: The block.
         table: The table that it belongs to.
-        given: The plan of the table, if it is not drawn.
+        given: A plan of the whole table, to use instead of drawing one.
         neighbours: Result of `find_neighbours`, if it is known.
 
     Returns:
-        The plan, with rows numbered from 0 in the block, and the planner or None. The plan is empty if no row of the
-        block has a partner, and there are other blocks.
+        The plan, with rows numbered from 0 in the block, and the planner or None. The plan is empty if there are
+        several blocks and no row of this one has a partner.
 
     Example:
         plan, planner = plan_block(examples, settings, table.blocks[0], table)
@@ -171,7 +170,7 @@ def plan_block(
 
 
 def given_block_plan(plan: Plan, block: Block, table: BlockedTable) -> Plan:
-    """The rows of a given plan that belong to a block, with rows numbered from 0 in the block."""
+    """Return the rows of a given plan that belong to a block, with rows numbered from 0 in the block."""
     if len(table.blocks) == 1:
         return plan
     stop = block.first_row + block.rows
@@ -215,7 +214,7 @@ def check_settings(table: BlockedTable, settings: AugmentationSettings) -> None:
 
 
 def notes(table: BlockedTable, settings: AugmentationSettings) -> Iterator[str]:
-    """What the user should know about the partners in this table. An error if no block has any."""
+    """Yield notes for the user about the partners in this table; raise a `LindaError` if no block has any."""
     yield from plan_notes(table.counts, [block.label_rows for block in table.blocks], settings)
     if len(table.blocks) == 1 or not settings.mixes:
         return
@@ -230,7 +229,7 @@ def notes(table: BlockedTable, settings: AugmentationSettings) -> Iterator[str]:
 
 
 def _partner_error(block: Block, settings: AugmentationSettings) -> NoPartnerError | None:
-    """The error of drawing a plan for this block. Two rows of a label stand for all of them."""
+    """Return the error of drawing a plan for this block, if any. Two rows of a label represent all of them."""
     few = block.label_rows
     try:
         make_plan(

@@ -40,7 +40,7 @@ from linda.planning.plan import Plan
 
 _MOST_ROWS = 10**9  # in a block; also the largest number of a block
 
-# Writes the parts of these blocks. Everything is in the folder: an executor only decides where the work is done.
+# Writes the parts of these blocks. All data are in the folder: an executor only decides where the work is done.
 Executor = Callable[[PartsFolder, Manifest, Augmenter, Plan | None, Sequence[int]], None]
 
 
@@ -72,14 +72,14 @@ def augment_file(
         source_format: Format of the input, if its name does not show it: csv, tsv, jsonl or parquet.
         output_format: Format of the output, likewise.
         plan: Which rows to mix, and at which ratio. By default it is drawn.
-        resume: Continue an unfinished run with the same settings: compute the missing parts.
+        resume: Continue an unfinished run with the same settings.
         restart: Delete an unfinished run and start over.
         block_rows: Rows per block. A row is mixed with rows of its block, and compared with them.
-        shuffle: Put the rows in a random order, from the seed, before they are cut into blocks.
-        block_range: Compute only these blocks, from the first to before the second. Several processes can share the
-            work; `join` completes it.
+        shuffle: Shuffle the rows, by the seed, before they are cut into blocks.
+        block_range: Compute only the blocks from the first number up to the second (excluded). Several processes can
+            share the work; `join` completes it.
         join: Check that all parts exist, and join them to the output.
-        executor: Where the parts are computed. By default on this machine.
+        executor: Computes the parts; by default on this machine.
         on_note: Called with each message for the user.
 
     Returns:
@@ -120,7 +120,7 @@ def augment_file(
 def _summary(
     manifest: Manifest, numbers: Sequence[int], tally: Tally, seconds: float, settings: AugmentationSettings
 ) -> RunSummary:
-    """The summary of these blocks."""
+    """Summarize these blocks."""
     table = manifest.table
     chosen = [table.blocks[number] for number in numbers]
     counts = {name: sum(block.counts[name] for block in chosen) for name in table.classes}
@@ -151,7 +151,7 @@ def draw_table_plan(
     source_format: str | None = None,
     block_rows: int = BLOCK_ROWS,
 ) -> Plan:
-    """The plan of a table, without making any row.
+    """Draw the plan of a table, without writing any text.
 
     Args:
         augmenter: Its settings say which partners, how many and at which ratio.
@@ -185,7 +185,7 @@ def draw_table_plan(
 
 @dataclass(frozen=True)
 class _Request:
-    """What is to be done with which files; checked before any is read."""
+    """The arguments of `augment_file`, checked before any file is read."""
 
     source: str | Path
     output: str | Path
@@ -210,14 +210,15 @@ class _Request:
         checked_kind(self.plan, "plan", (Plan, NoneType), "a linda.Plan, such as Plan.read(FILE)")
         checked_integer(self.block_rows, "block_rows", 1, _MOST_ROWS)
         if self.block_range is not None:
-            checked_kind(self.block_range, "block_range", (tuple, list), "two block numbers, as (0, 40)")
+            wanted = "two block numbers, such as (0, 40)"
+            checked_kind(self.block_range, "block_range", (tuple, list), wanted)
             if len(self.block_range) != 2:
-                raise LindaError(f"block_range is {shortened(self.block_range)}; give two block numbers, as (0, 40)")
+                raise LindaError(f"block_range is {shortened(self.block_range)}; it must be {wanted}")
             for number in self.block_range:
                 checked_integer(number, "block_range", 0, _MOST_ROWS)
         if self.shuffle and self.plan is not None:
             raise LindaError(
-                "a plan names rows by their place in the input, which --shuffle changes; leave one of them out"
+                "a plan refers to rows by their position in the input, which --shuffle changes; leave one of them out"
             )
         if self.block_range is not None and self.join:
             raise LindaError("--block-range computes some of the parts, --join needs all of them; give only one")
@@ -238,20 +239,22 @@ class _Request:
             check_other_file(self.source, self.output)
 
     def chosen(self, manifest: Manifest) -> list[int]:
-        """Numbers of the blocks that this run is about."""
+        """Return the numbers of the blocks of this run."""
         count = len(manifest.table.blocks)
         first, stop = self.block_range or (0, count)
         if first > count or first > stop:
-            raise LindaError(f"the block range is {first}:{stop}, but the table has {count} blocks, 0:{count}")
+            raise LindaError(
+                f"the block range is {first}:{stop}; the table has the blocks 0:{count}, give a range of these"
+            )
         return list(range(first, min(stop, count)))
 
     def missing(self, folder: PartsFolder, manifest: Manifest) -> list[int]:
-        """Numbers of the blocks to compute."""
+        """Return the numbers of the blocks to compute."""
         return [] if self.join else sorted(set(folder.missing(manifest)) & set(self.chosen(manifest)))
 
 
 def _check_labels_file(source: str | Path, output: str | Path) -> None:
-    """The file with the class names may replace an earlier one, and nothing else."""
+    """Check that the file with the class names replaces nothing but an earlier one."""
     path = _labels_file(output)
     check_other_file(source, path)
     if not checked_target(path).exists():
@@ -273,7 +276,7 @@ def _labels_file(output: str | Path) -> Path:
 
 @contextmanager
 def _run_folder(request: _Request) -> Iterator[PartsFolder]:
-    """The folder of the parts: the output itself, or one next to it, which is deleted after a complete run."""
+    """Yield the folder of the parts: the output itself, or one next to it, which is deleted after a complete run."""
     if str(request.output) == "-":
         with tempfile.TemporaryDirectory() as name:
             yield PartsFolder(name)
@@ -305,7 +308,7 @@ def _run_folder(request: _Request) -> Iterator[PartsFolder]:
 def _prepared(
     folder: PartsFolder, augmenter: Augmenter, files: Sequence[InputFile], request: _Request, output_format: str
 ) -> tuple[Manifest, Augmenter]:
-    """The manifest, and the settings with the teacher if there is one. The first of several processes prepares both."""
+    """Return the manifest, and the augmenter with its teacher, if any. The first of several processes prepares both."""
     settings, is_shared = augmenter.settings, request.block_range is not None
     if is_shared:
         folder.share(lambda: _is_ready(folder, folder.manifest(), settings, request))
@@ -335,7 +338,7 @@ def _prepared(
 def _is_ready(
     folder: PartsFolder, manifest: Manifest | None, settings: AugmentationSettings, request: _Request
 ) -> bool:
-    """Whether all that the missing parts need is in the folder."""
+    """Whether the folder has everything that the missing parts need."""
     if manifest is None:
         return False
     missing = request.missing(folder, manifest)
@@ -368,7 +371,7 @@ def _check_disk_space(
         planned = settings.total or settings.per_row * table.rows
     inputs = (folder.storage.local / folder.block_input(block.number) for block in table.blocks)
     originals = sum(path.stat().st_size for path in inputs if path.exists())
-    # the parts, and the output that they are joined to
+    # Parts that are joined take the space twice: the parts, and the output.
     needed = originals * (1 + planned / table.rows) * (1 if folder.is_output else 2)
     free = shutil.disk_usage(folder.storage.local).free
     if free < needed:

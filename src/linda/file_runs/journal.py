@@ -3,8 +3,8 @@
     neighbours.npy  the most similar rows of each row, for nearest partners
     chunks.jsonl    one line per finished chunk of the plan, in plan order
 
-A line is with the operating system before the next chunk begins, so that a killed process loses nothing, and on disk
-about a second later, if power fails. An incomplete last line is dropped.
+Each line is passed to the operating system before the next chunk begins, so a killed process loses no finished chunk.
+It is synced to disk about once a second, in case of a power failure. An incomplete last line is dropped.
 """
 
 import json
@@ -25,7 +25,7 @@ _SYNC_SECONDS = 1.0
 
 
 class Journal:
-    """The journal of one block. It is opened by `with`, which prevents a second process from writing it."""
+    """The journal of one block, a context manager: inside `with`, no other process can write it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -45,7 +45,7 @@ class Journal:
         self._lock.release()
 
     def append(self, chunk: Chunk) -> None:
-        """Append a chunk. A sync for each would take longer than a fast method takes to write one."""
+        """Append a chunk. Not every chunk is synced: that would take longer than a fast method needs for a chunk."""
         line = json.dumps({**vars(chunk), "tally": vars(chunk.tally)})
         with self._chunks.open("ab") as file:
             file.write(line.encode() + b"\n")
@@ -55,7 +55,7 @@ class Journal:
                 self._synced = time.monotonic()
 
     def chunks(self) -> Iterator[Chunk]:
-        """The finished chunks, in plan order."""
+        """Yield the finished chunks, in plan order."""
         if not self._chunks.exists():
             return
         with self._chunks.open("rb") as file:
@@ -70,7 +70,7 @@ class Journal:
                     yield chunk
 
     def rows_done(self) -> int:
-        """Number of finished plan rows."""
+        """Return the number of finished plan rows."""
         return max((chunk.stop for chunk in self.chunks()), default=0)
 
     def remove(self) -> None:

@@ -1,6 +1,6 @@
 """The folder of a run on files: one part per block, and a manifest.
 
-    part-00017.parquet  originals and new rows of block 17; its metadata has the fingerprint of the run, and counts
+    part-00017.parquet  originals and new rows of block 17; its metadata has the fingerprint of the run and counts
     _manifest.json      what the rows depend on (settings, input, model, version), and the blocks of the table
     _work/              deleted when all parts are complete
         input-00017.arrow   the rows of block 17
@@ -8,9 +8,8 @@
         block-00017/        the journal of block 17
         teacher/            the teacher, if one was fine-tuned
 
-Readers of Parquet folders ignore names that begin with `_`.
-A part that exists is complete. Runs on several machines may share a folder: each file appears only when it is complete,
-and a part does not depend on who writes it.
+Readers of Parquet folders ignore names that begin with `_`. A part that exists is complete. Several machines may write
+to the same folder: files appear only when they are complete, and a part is the same whichever machine writes it.
 """
 
 import base64
@@ -45,7 +44,7 @@ _METADATA = b"linda"
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a run is, once its input has been read."""
+    """The description of a run, written when its input has been read."""
 
     run: dict[str, Any]  # everything that the rows depend on
     table: BlockedTable
@@ -72,7 +71,7 @@ class Manifest:
 
 
 class PartsFolder:
-    """The folder of one run. `is_output`: the user requested this folder of parts; else it is removed at the end."""
+    """The folder of one run. is_output: the user requested this folder of parts; otherwise it is removed at the end."""
 
     def __init__(self, folder: str | Path, *, is_output: bool = False) -> None:
         self.storage = Storage(folder)
@@ -112,7 +111,7 @@ class PartsFolder:
             self.release()
             if self.try_to_take():
                 return
-            time.sleep(0.1 + os.getpid() % 10 / 10)  # another process was looking: not again at the same time
+            time.sleep(0.1 + os.getpid() % 10 / 10)  # another process checked too: do not collide again
 
     @staticmethod
     def _is_journal(folder: Path) -> bool:
@@ -128,7 +127,7 @@ class PartsFolder:
             self._lock.release()
 
     def begin(self, run: dict[str, Any], *, resume: bool, restart: bool) -> Manifest | None:
-        """The manifest of an earlier run with the same values; None for a new run.
+        """Begin or continue a run.
 
         Args:
             run: Everything that the rows depend on.
@@ -136,7 +135,7 @@ class PartsFolder:
             restart: Delete an earlier run.
 
         Returns:
-            The manifest.
+            The manifest of an earlier run with the same values; None for a new run.
         """
         self._check_empty_or_own()
         self._is_own = True
@@ -155,7 +154,7 @@ class PartsFolder:
         return manifest
 
     def give_up(self) -> None:
-        """Close the folder of a failed run. It stays for --resume, unless there is nothing to resume."""
+        """Close the folder of a failed run. It is kept for --resume, unless there is nothing to resume."""
         if self._is_own and not self._has_results():
             self.empty()
         self._close()
@@ -165,9 +164,9 @@ class PartsFolder:
         return has_teacher or any(map(_is_part, self.storage.names())) or self._rows_in_journals() > 0
 
     def finish(self) -> None:
-        """Delete the work files. Only the manifest and the parts stay."""
+        """Delete all files but the manifest and the parts."""
         for name in self.storage.names():
-            if name.startswith((".part-", f".{_MANIFEST}")):  # of a process that was killed while it wrote
+            if name.startswith((".part-", f".{_MANIFEST}")):  # left by a process that was killed while writing
                 self.storage.remove(name)
         self.storage.remove(_WORK)
         self._close()
@@ -186,10 +185,10 @@ class PartsFolder:
                 self.storage.local.rmdir()
 
     def empty(self) -> None:
-        """Delete everything that belongs to a run. Without the manifest, which goes first, the rest is ignored."""
+        """Delete everything that belongs to a run, the manifest first: without it, the rest is ignored."""
         self.storage.remove(_MANIFEST)
         for name in self.storage.names():
-            # An output that was being joined when its process was killed has a name of PART_PATTERN.
+            # PART_PATTERN matches an output that was being joined when its process was killed.
             if name.startswith(("part-", ".part-", f".{_MANIFEST}")) or fnmatch(name, PART_PATTERN):
                 self.storage.remove(name)
         self.storage.remove(_WORK)
@@ -220,7 +219,7 @@ class PartsFolder:
 
     @property
     def work(self) -> Path | None:
-        """The folder of temporary files; None on a remote file system."""
+        """The folder for temporary files; None on a remote file system."""
         if self.storage.local is None:
             return None
         work = self.storage.local / _WORK
@@ -233,7 +232,7 @@ class PartsFolder:
             np.save(file, rows)
 
     def row_numbers(self, manifest: Manifest, block: Block) -> Sequence[int]:
-        """The numbers that the rows of a block have in the input."""
+        """Return the numbers that the rows of a block have in the input."""
         if not manifest.run["shuffle"]:
             return range(block.first_row, block.first_row + block.rows)
         with self.storage.reading(_row_numbers(block.number)) as path:
@@ -246,16 +245,16 @@ class PartsFolder:
         return None if self.storage.local is None else self.storage.local / _WORK / "teacher"
 
     def journal_folder(self, number: int) -> Path | None:
-        """Where the journal of a block is kept; None on a remote file system."""
+        """Return where the journal of a block is kept; None on a remote file system."""
         return None if self.storage.local is None else self.storage.local / _WORK / f"block-{number:05}"
 
     def missing(self, manifest: Manifest) -> list[int]:
-        """Numbers of the blocks without a part."""
+        """Return the numbers of the blocks without a part."""
         known = set(self.storage.names())
         return [block.number for block in manifest.table.blocks if self.part(block.number) not in known]
 
     def rows_done(self) -> int:
-        """Finished plan rows, of complete parts and of journals."""
+        """Count the finished plan rows, of complete parts and of journals."""
         parts = (self._metadata(name)[1].planned for name in self.storage.names() if _is_part(name))
         return sum(parts) + self._rows_in_journals()
 
@@ -281,7 +280,7 @@ class PartsFolder:
                 writer.write_batch(batch.replace_schema_metadata(schema.metadata))
 
     def tally(self, manifest: Manifest, numbers: Sequence[int]) -> Tally:
-        """Counts of complete parts. A missing part, or one of another run, is an error."""
+        """Add up the counts of complete parts. A missing part, or one of another run, is an error."""
         total = Tally()
         for number in numbers:
             name = self.part(number)
@@ -299,16 +298,16 @@ class PartsFolder:
         return total
 
     def read_parts(self, manifest: Manifest) -> Iterator[pa.RecordBatch]:
-        """The rows of all parts in order, in the batches that they were written in."""
+        """Yield the rows of all parts in order, in the batches in which they were written."""
         for block in manifest.table.blocks:
-            with self.storage.reading(self.part(block.number)) as path, self._damage_told(block.number):
+            with self.storage.reading(self.part(block.number)) as path, self._damage_reported(block.number):
                 file = pq.ParquetFile(path, pre_buffer=False)
                 for number in range(file.num_row_groups):
                     for batch in file.read_row_group(number, use_threads=False).combine_chunks().to_batches():
                         yield pa.RecordBatch.from_arrays(batch.columns, schema=manifest.schema)
 
     @contextmanager
-    def _damage_told(self, number: int) -> Iterator[None]:
+    def _damage_reported(self, number: int) -> Iterator[None]:
         try:
             yield
         except (pa.ArrowException, OSError) as error:
@@ -320,7 +319,7 @@ class PartsFolder:
             ) from error
 
     def _metadata(self, name: str) -> tuple[dict[str, Any], Tally]:
-        """What `write_part` wrote about a part, and its counts."""
+        """Return what `write_part` wrote about a part, and its counts."""
         try:
             with self.storage.reading(name) as path:
                 about = json.loads((pq.read_metadata(path).metadata or {})[_METADATA])
@@ -348,7 +347,7 @@ class PartsFolder:
 
 
 def _computing(number: int) -> str:
-    """How to compute a block alone, for messages."""
+    """Say how to compute one block, for messages."""
     return f"compute it with --block-range {number}:{number + 1}"
 
 

@@ -1,4 +1,4 @@
-"""What is done once, before the first block: the input is checked, counted and cut into blocks."""
+"""The preparation of a run, done once: the input is checked, counted and cut into blocks."""
 
 import hashlib
 import socket
@@ -41,7 +41,7 @@ def run_values(
     shuffle: bool = False,
     known: Manifest | None = None,
 ) -> dict[str, Any]:
-    """Everything that the rows depend on. Runs with the same values write the same parts.
+    """Collect everything that the rows depend on. Runs with the same values write the same parts.
 
     Args:
         settings: The settings.
@@ -82,10 +82,10 @@ def run_values(
 
 
 def check_processor(run: dict[str, Any]) -> None:
-    """Raise a `LindaError` if the int8 engine of this machine may write other texts than where the run was begun.
+    """Raise a `LindaError` if the int8 engine may write other texts here than on the machine that began the run.
 
     Args:
-        run: Result of `run_values` there.
+        run: Result of `run_values` on that machine.
 
     Example:
         check_processor(manifest.run)
@@ -116,11 +116,11 @@ def prepare(
 
     Args:
         folder: The folder of the run.
-        settings: Name the columns.
+        settings: The settings, which name the columns.
         files: The input.
         name: Name of the input in messages.
         run: Result of `run_values`.
-        output_format: Format of the output, which may not be able to hold every value.
+        output_format: Format of the output. Values that it cannot represent are an error.
 
     Returns:
         The manifest. It is written last: without it, the rest is ignored.
@@ -171,14 +171,14 @@ def prepare(
 
 
 def _without_numbers(batches: Iterable[pa.RecordBatch]) -> tuple[Iterator[pa.RecordBatch], NDArray[np.int64]]:
-    """The batches of a shuffled block, and the numbers of their rows in the input."""
+    """Return the batches of a shuffled block, and the numbers of their rows in the input."""
     block = list(batches)
     numbers = np.concatenate([batch.column(batch.num_columns - 1).to_numpy() for batch in block])
     return (batch.select(range(batch.num_columns - 1)) for batch in block), numbers
 
 
 def _checked_examples(table: Spool, settings: AugmentationSettings, name: str, row_numbers: Sequence[int]) -> Examples:
-    """The rows, checked. Errors name the file."""
+    """Check the rows. Errors name the file."""
     try:
         return checked_examples(table, settings, row_numbers=row_numbers)
     except LindaError as error:
@@ -187,13 +187,13 @@ def _checked_examples(table: Spool, settings: AugmentationSettings, name: str, r
 
 
 def with_teacher(augmenter: Augmenter, folder: PartsFolder, manifest: Manifest) -> Augmenter:
-    """The augmenter with a teacher, if one is needed. It is fine-tuned on the first block and kept in the folder."""
+    """Add a teacher, if one is needed. It is fine-tuned on the first block and kept in the folder."""
     settings = augmenter.settings
     if settings.labels != "predicted" or settings.teacher is not None:
         return augmenter
     if folder.teacher is None:
         raise LindaError(
-            f"a teacher cannot be fine-tuned into {folder}; give one that all machines can read (--teacher)"
+            f"a fine-tuned teacher cannot be stored in {folder}; give one that all machines can read (--teacher)"
         )
     if not folder.teacher.exists():
         first = manifest.table.blocks[0].counts
@@ -210,7 +210,7 @@ def with_teacher(augmenter: Augmenter, folder: PartsFolder, manifest: Manifest) 
 
 
 def _label_kind(examples: Examples) -> str | None:
-    """What the labels of these rows are, for messages; None if there are none."""
+    """Describe the type of the labels of these rows, for messages; None if there are none."""
     labels = examples.labels
     if not labels.names or not len(examples.kept):
         return None
@@ -219,7 +219,7 @@ def _label_kind(examples: Examples) -> str | None:
 
 
 def _sets(examples: Examples) -> list[tuple[int, int]]:
-    """`Block.sets`, if rows have several classes."""
+    """Return `Block.sets` as a list of one, or an empty list if rows have one class each."""
     if not isinstance(examples.labels, MultiLabels):
         return []
     rows = np.bincount(examples.labels.codes[examples.kept])
@@ -231,7 +231,7 @@ def _input_state(files: Sequence[InputFile]) -> list[Any]:
 
 
 def _model_state(model: Any) -> Any:
-    """Of a folder: a digest of its files. Of an object: the name of its class. A name on the hub is its own state."""
+    """Identify a model: a folder by a digest of its files, an object by its class, a hub name by itself."""
     if model is None:
         return None
     if not isinstance(model, str | Path):

@@ -1,8 +1,8 @@
 """The executor on a Ray cluster: each actor of a `ray_pool` writes parts into the folder of the run.
 
 These are plain actors, not a Ray Data pipeline: Ray Data does not retry a Python exception, fails the job if a
-constructor dies, and starts a new actor from arguments that may have been lost with a machine. The same class works in
-Ray Data as well, for those who have a pipeline there:
+constructor dies, and starts a new actor from arguments that may have been lost with a machine. In a Ray Data pipeline,
+use the same class:
 
     blocks = ray.data.from_items([{"block": number} for number in range(40)])
     blocks.map_batches(BlockActor, fn_constructor_args=(folder, augmenter), batch_size=1, concurrency=4).materialize()
@@ -20,7 +20,7 @@ from linda.errors import LindaError
 from linda.file_runs.block_pipeline import PartWriter
 from linda.file_runs.parts import Manifest, PartsFolder
 from linda.file_runs.preparation import check_processor
-from linda.file_runs.ray_pool import RayPool, check_version, full_name, use_assigned_threads
+from linda.file_runs.ray_pool import RayPool, absolute_path, check_version, use_assigned_threads
 from linda.methods.protection import is_file
 from linda.planning.plan import Plan
 
@@ -44,7 +44,7 @@ class BlockActor:
         return dict(batch)
 
     def ready(self) -> None:
-        """Returns when the actor has started."""
+        """Return when the actor has started."""
 
     def compute(self, number: int) -> None:
         """Write the part of a block."""
@@ -87,11 +87,11 @@ class RayExecutor:
 
 
 def _for_other_machines(augmenter: Augmenter) -> Augmenter:
-    """Folders and files by their full names, and the engine by its name, so that they are the same everywhere."""
+    """Use absolute paths, and the engine that was selected, so that they are the same on all machines."""
     settings = augmenter.settings
     names = ("model", "teacher", "encoder", "unlabelled", "trigrams")
-    places = {name: full_name(getattr(settings, name)) for name in names}
+    places = {name: absolute_path(getattr(settings, name)) for name in names}
     given = [settings.protect] if isinstance(settings.protect, str) else settings.protect
     places["protect"] = [str(Path(text).resolve()) if is_file(text) else text for text in given]
-    translate = settings.translate and tuple(map(full_name, settings.translate))
+    translate = settings.translate and tuple(map(absolute_path, settings.translate))
     return Augmenter(settings, **places, translate=translate, engine=settings.engine_name or settings.engine)

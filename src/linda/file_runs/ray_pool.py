@@ -18,8 +18,7 @@ from typing import Any, Protocol
 from linda import __version__
 from linda.errors import LindaError
 
-# How often a piece of work, or an actor that does not start, is tried again.
-_ATTEMPTS = 4
+_ATTEMPTS = 4  # at a piece of work, or in a row at starting actors
 _CONNECT_SECONDS = 5
 _NO_CLUSTER = "no Ray cluster at {!r}; give the address of its head as host:port, or start one with `ray start --head`"
 
@@ -28,7 +27,7 @@ class Worker(Protocol):
     """What an actor does. Its class and arguments are sent to other machines."""
 
     def ready(self) -> None:
-        """Returns when the actor has started."""
+        """Return when the actor has started."""
 
     def compute(self, item: Any) -> Any:
         """Do one piece of work."""
@@ -55,14 +54,14 @@ def use_assigned_threads() -> None:
         sys.modules["torch"].set_num_threads(count)
 
 
-def full_name(place: Any) -> Any:
-    """A file or folder by its full name, so that all machines find it. Other names, and objects, stay as they are."""
+def absolute_path(place: Any) -> Any:
+    """Return the absolute path of a file or folder that exists. Other names, and objects, are returned unchanged."""
     return str(Path(place).resolve()) if isinstance(place, str | Path) and Path(place).exists() else place
 
 
 @dataclass(frozen=True)
 class RayPool:
-    """Room for actors on a Ray cluster, with one CPU each. See `connect`."""
+    """Resources for actors on a Ray cluster, with one CPU each. See `connect`."""
 
     workers: int
     gpus_per_worker: float = 0
@@ -108,13 +107,13 @@ class RayPool:
         describe: Callable[[Any], str] = str,
         how_to_continue: str = "repeat the command",
     ) -> Iterator[Any]:
-        """Have pieces of work done, and return the result of each when it is there, in any order.
+        """Compute pieces of work, and yield each result when it is ready, in any order.
 
         Args:
             worker: The class of the actors.
-            arguments: Of the class.
+            arguments: The arguments of its constructor.
             items: The pieces of work.
-            describe: Name of a piece in messages.
+            describe: Names a piece in messages.
             how_to_continue: What the user should do after an error.
 
         Returns:
@@ -152,7 +151,7 @@ class _Actors:
                 ray.kill(actor)
 
     def completed(self, items: Sequence[Any], count: int) -> Iterator[Any]:
-        """The results of `count` actors."""
+        """Yield the results of `count` actors."""
         import ray
 
         for _ in range(count):
@@ -180,7 +179,7 @@ class _Actors:
                     missing -= 1
                     yield result
                 else:
-                    self._failures[None] = 0  # actors start: what counts are failures in a row
+                    self._failures[None] = 0  # an actor started, and only failures in a row count
 
     @cached_property
     def _actor_class(self) -> Any:
@@ -205,7 +204,7 @@ class _Actors:
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Drop what Ray's own code writes to standard error: a warning for every attempt, where an error will follow."""
+    """Hide what Ray writes to standard error: a warning for every attempt to connect, before the error is raised."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:

@@ -84,7 +84,7 @@ def names() -> list[str]:
 
 
 def find(name: str) -> type[AugmentationMethod]:
-    """The class of a method. No model is loaded."""
+    """Return the class of a method, without loading a model."""
     if name not in _METHODS:
         raise LindaError(f"unknown method {name!r}; choose from {', '.join(_METHODS)}")
     module, class_name = _METHODS[name]
@@ -92,7 +92,7 @@ def find(name: str) -> type[AugmentationMethod]:
 
 
 def load(name: str, **options: Any) -> AugmentationMethod:
-    """Load a method with its own options, for example the folder of its model."""
+    """Create a method with its own options, such as the folder of its model."""
     method = find(name)
     try:
         signature(method).bind(**options)

@@ -1,4 +1,4 @@
-"""Back-translation: to another language and back, with any two seq2seq models of `transformers`."""
+"""Back-translation: to another language and back, with any two encoder-decoders of `transformers`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _SAMPLE = Decoding(beams=1, sample=True, temperature=0.7, top_p=0.9)
 class BackTranslation(AugmentationMethod):
     """Translate by beam search in both directions; `sampling` samples in both directions instead.
 
-    there, back: folders or hub names of the two models, for example opus-mt-en-fr and opus-mt-fr-en.
+    Args:
+        there: Folder or hub name of the model into the other language, such as opus-mt-en-fr.
+        back: Folder or hub name of the model back, such as opus-mt-fr-en.
     """
 
     name = "backtranslation"
@@ -34,7 +36,7 @@ class BackTranslation(AugmentationMethod):
 
     @property
     def sampling(self) -> BackTranslation:
-        """The same models, with sampling: each seed gives another text."""
+        """The same models, with sampling: each seed gives a different text."""
         twin = copy(self)
         twin._decoding = _SAMPLE
         return twin
@@ -55,7 +57,7 @@ class BackTranslation(AugmentationMethod):
 
 
 def _load(name: str | Path) -> Rewriter:
-    """A translation model wrapped as a `LindaModel`, for its tokens and engine. The length converter is not used."""
+    """Wrap a translation model as a `LindaModel`, for its tokens and engine. The length converter is not used."""
     seq2seq, tokenizer = load_pretrained(SEQ2SEQ, name, f"the translation model {str(name)!r} cannot be loaded")
     window = getattr(seq2seq.config, "max_position_embeddings", 512)
     config = LindaConfig(base=seq2seq.config.to_dict(), mask_token=str(tokenizer.unk_token), max_length=window)

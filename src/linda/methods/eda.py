@@ -124,7 +124,7 @@ class Eda(AugmentationMethod):
 
 
 def _closed(gaps: list[str], place: int) -> str:
-    """Merge the two gaps around a deleted word: keep punctuation, drop double spaces and what followed a first word.
+    """Merge the gaps around a deleted word: keep punctuation, but no double spaces, and nothing after a first word.
 
     A gap may contain protected words. They are kept.
     """

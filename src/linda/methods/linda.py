@@ -14,7 +14,7 @@ class Linda(AugmentationMethod):
 
     Args:
         model: An `Interpolator`, the folder of a LINDA model, or None for the embedded model.
-        raw: Mix by the requested ratio itself, without calibration.
+        raw: Use the ratio as given, without calibration, as in the paper.
         engine: Engine that runs the model if it is given by name: auto, int8 or torch.
         **decoding: Any field of `linda.engines.decoding.Decoding`.
 
@@ -44,7 +44,7 @@ class Linda(AugmentationMethod):
 
     @cached_property
     def sampling(self) -> "Linda":
-        """The same model and ratio, with sampling: each seed gives another text."""
+        """The same model and ratio, with sampling: each seed gives a different text."""
         return Linda(self.interpolator, **{**self._settings, "beams": 1, "sample": True})
 
     def texts(

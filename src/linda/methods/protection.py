@@ -34,16 +34,16 @@ class Protected:
 
     @classmethod
     def parse(cls, given: str | Iterable[str]) -> Protected:
-        """Read what the user gave: words separated by commas, files with one word per line, or `regex:PATTERN`.
+        """Parse words separated by commas, names of files with one word per line, and `regex:PATTERN`.
 
         Args:
             given: One such text, or several.
 
         Returns:
-            All of them together.
+            The words and patterns of all of them.
 
         Raises:
-            LindaError: For a file that does not exist, or a pattern that does not compile.
+            LindaError: If a file does not exist, or a pattern does not compile.
 
         Example:
             Protected.parse(["names.txt", "Paris,New York", "regex:[0-9]+"])
@@ -90,11 +90,11 @@ def _check_pattern(pattern: str) -> None:
     import regex
 
     try:
-        re.compile(pattern)  # its messages are the better known
+        re.compile(pattern)  # first, because its messages are better known
         regex.compile(pattern)
     except (re.error, regex.error, RecursionError, OverflowError) as error:
         raise LindaError(
-            f"protect: {shortened(pattern)} is not a regular expression: {reason(error)}; change it"
+            f"protect: {shortened(pattern)} is not a valid regular expression ({reason(error)}); correct it"
         ) from None
 
 

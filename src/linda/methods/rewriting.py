@@ -16,7 +16,7 @@ from linda.model.tokens import Tokens
 
 
 def joined_pieces(pieces: list[list[str]], written: Iterable[str]) -> list[str]:
-    """Each text from its rewritten pieces, which keep the white space at their ends."""
+    """Join the rewritten pieces of each text, with the white space that followed each piece."""
     rewritten = iter(written)
     return ["".join(next(rewritten) + part[len(part.rstrip()) :] for part in parts) for parts in pieces]
 

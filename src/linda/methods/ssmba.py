@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 _BATCH_TOKENS = 4096
 
-
-# Reconstructs texts, with seeds, of which a share is masked.
+# Masks a share of each text and reconstructs it: texts, one seed per text, and the share.
 _Reconstruction = Callable[[Sequence[str], Sequence[int], float], list[str]]
 
 
@@ -35,7 +34,7 @@ class Ssmba(AugmentationMethod):
 
     Args:
         model: Folder or hub name of a masked language model or a LINDA model; None for the embedded LINDA model.
-        share: Fraction of the tokens (words, with a LINDA model) to corrupt; at least one is.
+        share: Fraction of the tokens (words, with a LINDA model) to corrupt, at least one.
         engine: Engine that runs a LINDA model: auto, int8 or torch.
 
     Example:
@@ -158,7 +157,7 @@ class MaskedModel:
 
 
 def _at_least_one(places: np.ndarray, share: float, random: np.random.Generator) -> np.ndarray:
-    """Each place with probability `share`; one random place if that gives none."""
+    """Choose each place with probability `share`, or one random place if that gives none."""
     chosen = places[random.random(len(places)) < share]
     return chosen if len(chosen) or not len(places) else random.choice(places, size=1)
 

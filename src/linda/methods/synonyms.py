@@ -28,7 +28,7 @@ _ENDINGS = {
 
 @lru_cache(maxsize=2**16)
 def synonyms(word: str) -> tuple[str, ...]:
-    """Sorted, so that a seeded choice is the same on every machine. A synonym may consist of several words."""
+    """Return the synonyms of a word, sorted for reproducible choices. A synonym may consist of several words."""
     senses, base_forms = _read_table()
     lower = word.lower()
     found = set()

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linda.errors import MOST_SEED, LindaError, checked_integer, checked_ratio, reason, shortened
+from linda.errors import MAX_SEED, LindaError, checked_integer, checked_ratio, reason, shortened
 from linda.files.rowfile import read_rows
 from linda.files.textio import atomic_writer, open_text
 
@@ -244,7 +244,7 @@ def make_plan(
     for name, value in (("per_row", per_row), ("total", total)):
         if value is not None:
             checked_integer(value, name, 1, MOST_ROWS)
-    checked_integer(seed, "seed", 0, MOST_SEED)
+    checked_integer(seed, "seed", 0, MAX_SEED)
     distribution = Ratio.parse(ratio)
     classes = Classes.of(codes)
     rows = classes.rows_with_partner(None if unlabelled else partners)

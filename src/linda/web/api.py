@@ -16,7 +16,7 @@ from linda import __version__
 from linda.interpolation.rows import PairRow
 from linda.measures import share_of_first
 from linda.web.batcher import Batcher, Candidates
-from linda.web.bench_results import read_results, results_of_sent
+from linda.web.bench_results import read_results, results_of_upload
 from linda.web.interpolation import checked_rows, checked_settings
 from linda.web.jobs import TableJob, Workspace
 from linda.web.limits import Limits
@@ -25,7 +25,7 @@ from linda.web.schemas import Augment, AugmentSettings, BenchCells, GateSwitches
 
 T = TypeVar("T")
 
-_CLIENT_LEFT = 499  # never sent: the client has closed the connection
+_CLIENT_CLOSED = 499  # never sent: the client has closed the connection
 
 
 @dataclass
@@ -68,7 +68,7 @@ def make_router(services: Services) -> APIRouter:
             found = {index: _result(rows[index], texts, asked) async for index, texts in results}
             return JSONResponse({"results": [found[index] for index in range(len(rows))], "engine": services.engine})
 
-        return await _unless_left(request, answer())
+        return await _unless_disconnected(request, answer())
 
     @router.post("/augment", summary="More rows of a small labelled table")
     async def augment(asked: Augment, request: Request) -> Response:
@@ -76,7 +76,7 @@ def make_router(services: Services) -> APIRouter:
             rows = await services.workspace.augment(asked.checked_data(limits), asked.values())
             return JSONResponse({"rows": rows})
 
-        return await _unless_left(request, answer())
+        return await _unless_disconnected(request, answer())
 
     @router.post("/tables", summary="Upload a table: the file as the body, its name as `name`")
     async def upload(name: str, request: Request) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def make_router(services: Services) -> APIRouter:
     async def start(table_id: str, asked: RunTable) -> dict[str, Any]:
         table = services.workspace.table(table_id)
         if table is None:
-            raise HTTPException(404, "this table is not on the server any more; upload it again")
+            raise HTTPException(404, "this table is no longer on the server; upload it again")
         return services.workspace.start(table, asked).values()
 
     @router.get("/jobs/{job_id}", summary="Progress of a job")
@@ -119,21 +119,21 @@ def make_router(services: Services) -> APIRouter:
     async def bench_folders() -> dict[str, Any]:
         return {"folders": [folder.name for folder in services.bench]}
 
-    @router.get("/bench/{number}", summary="Results in such a folder, complete or not")
+    @router.get("/bench/{number}", summary="Results in one of these folders, complete or not")
     async def bench_results(number: int) -> dict[str, Any]:
         if not 0 <= number < len(services.bench):
-            raise HTTPException(404, "there is no such folder; start the server with --bench FOLDER")
+            raise HTTPException(404, f"there is no folder {number}; start the server with --bench FOLDER")
         return await asyncio.to_thread(read_results, services.bench[number])
 
     @router.post("/bench", summary="Results of uploaded cells: the JSON files in `cells/` of a folder")
     async def bench_of_cells(asked: BenchCells) -> dict[str, Any]:
-        return await asyncio.to_thread(results_of_sent, asked.cells)
+        return await asyncio.to_thread(results_of_upload, asked.cells)
 
     return router
 
 
 def _form(model: Any, left_out: set[str]) -> list[dict[str, Any]]:
-    """Name, default, help and choices of every setting, for the page's form. left_out: choices that are not offered."""
+    """List name, default, help and choices of every setting, for the form of the page. left_out: choices to hide."""
     schema = model.model_json_schema()["properties"]
     return [
         {
@@ -148,7 +148,7 @@ def _form(model: Any, left_out: set[str]) -> list[dict[str, Any]]:
 
 def _found(job: TableJob | None) -> TableJob:
     if job is None:
-        raise HTTPException(404, "this job is not on the server any more; start it again")
+        raise HTTPException(404, "this job is no longer on the server; start it again")
     return job
 
 
@@ -167,7 +167,7 @@ def _result(row: PairRow, candidates: Candidates, asked: Interpolate) -> dict[st
 async def _events(
     rows: list[PairRow], results: AsyncIterator[tuple[int, Candidates]], asked: Interpolate
 ) -> AsyncIterator[str]:
-    """Server-sent events: `result` for every finished row, then `done`, or `error`."""
+    """Yield server-sent events: `result` for every finished row, then `done`, or `error`."""
     try:
         async for index, texts in results:
             yield _event("result", {"index": index, **_result(rows[index], texts, asked)})
@@ -181,19 +181,19 @@ def _event(name: str, data: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
 
 
-async def _unless_left(request: Request, answer: Coroutine[Any, Any, Response]) -> Response:
+async def _unless_disconnected(request: Request, answer: Coroutine[Any, Any, Response]) -> Response:
     """Compute the response; cancel it if the client closes the connection."""
     working = asyncio.create_task(answer)
-    leaving = asyncio.create_task(_client_left(request))
-    await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-    leaving.cancel()
+    disconnecting = asyncio.create_task(_wait_for_disconnect(request))
+    await asyncio.wait({working, disconnecting}, return_when=asyncio.FIRST_COMPLETED)
+    disconnecting.cancel()
     if working.done():
         return working.result()
     working.cancel()
     await asyncio.wait({working})
-    return Response(status_code=_CLIENT_LEFT)
+    return Response(status_code=_CLIENT_CLOSED)
 
 
-async def _client_left(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

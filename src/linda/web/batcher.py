@@ -1,4 +1,4 @@
-"""One thread owns the engine. Rows of concurrent callers are decoded together, and each caller gets its own back.
+"""One thread owns the engine. Rows of concurrent callers are decoded together, and each caller gets its own results.
 
 While one micro-batch is decoded, further rows are queued. The next batch takes rows of all waiting callers with equal
 decoding settings in turn, so that a caller with many rows does not delay one with a single row.
@@ -26,8 +26,8 @@ Mix = Callable[[Sequence[Row], dict[str, Any], Callable[[int], object]], Iterato
 _MAX_ROWS = 64
 _MAX_CHARACTERS = 24_000
 
-# Callers that were answered together often send their next request together. So the next batch waits until as many rows
-# are there as last time, or no row has arrived for a small share of the duration of the last batch.
+# Callers that were answered together often send their next requests together. So the next batch waits until as many
+# rows are queued as last time, or no row has arrived for a small share of the duration of the last batch.
 _QUIET_SECONDS, _QUIET_SHARE = 0.004, 0.03
 _LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SHARE = 0.02, 0.25
 
@@ -116,7 +116,7 @@ class Batcher:
             self._cancel(ticket)
 
     def mix(self, rows: Iterable[Row], settings: Settings) -> list[Candidates]:
-        """Decode rows for a caller on its own thread, and return all in order. It waits as long as needed."""
+        """Decode rows for a caller on another thread, which waits until all are done, and return them in order."""
         rows = list(rows)
         results: SimpleQueue[Result] = SimpleQueue()
         ticket = self._enqueue(rows, settings, results.put, bounded=False)

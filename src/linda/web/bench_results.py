@@ -10,11 +10,11 @@ from linda.benchmark.reporting.results import VANILLA, Results, collect
 from linda.errors import LindaError
 from linda.files.paths import checked_path
 
-_NO_ACCURACY = "These results have no accuracy, as with several labels per row: read report.md in their folder."
+_NO_ACCURACY = "These results have no accuracy, because rows have several labels. See report.md in their folder."
 
 
 def checked_folder(folder: str) -> Path:
-    """Check a folder that has cells, or will have."""
+    """Check a folder of results, which may still be empty."""
     path = checked_path(folder)
     if not path.is_dir():
         raise LindaError(f"--bench {folder} is not a folder; give one that `linda bench --output` writes")
@@ -26,7 +26,7 @@ def read_results(folder: Path) -> dict[str, Any]:
     return _results(list(read_cells(folder / CELLS)))
 
 
-def results_of_sent(cells: list[dict[str, Any]]) -> dict[str, Any]:
+def results_of_upload(cells: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the same for cells uploaded by a client, which are not trusted."""
     try:
         return _results([checked_cell(cell) for cell in cells])

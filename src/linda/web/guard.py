@@ -45,7 +45,7 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
-# Whole files are sent to these.
+# Paths that accept whole files.
 _UPLOADS = ("/v1/tables", "/v1/bench")
 
 # Paths without user data: the page must load before it can ask for the token.
@@ -59,7 +59,7 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class HostRule:
-    """The accepted Host headers: names of this server with its port, and public names, of a proxy, with any port."""
+    """The accepted Host headers: names of this server with its port, and public names (of a proxy) with any port."""
 
     names: frozenset[str]
     port: int
@@ -93,7 +93,7 @@ def _bracketed(host: str) -> str:
 
 
 def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The IP address, which DNS rebinding cannot use; None for other names."""
+    """Parse an IP address, which DNS rebinding cannot use; None for other names."""
     try:
         return ipaddress.ip_address(name)
     except ValueError:
@@ -128,8 +128,8 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             return _error(403, f"the request comes from a page of {origin!r}; only this server's own page may send it")
-        if scope["path"].startswith(_API_PREFIX) and not self._knows_token(headers):
-            answer = _error(401, "a token is needed: send it as `Authorization: Bearer TOKEN`")
+        if scope["path"].startswith(_API_PREFIX) and not self._has_token(headers):
+            answer = _error(401, "this server requires a token; send it as `Authorization: Bearer TOKEN`")
             answer.headers["WWW-Authenticate"] = "Bearer"
             return answer
         length = headers.get("content-length", "0")
@@ -137,7 +137,7 @@ class Guard:
             return _error(413, _too_large(limit))
         return None
 
-    def _knows_token(self, headers: Headers) -> bool:
+    def _has_token(self, headers: Headers) -> bool:
         if self._token is None:
             return True
         scheme, _, given = headers.get("authorization", "").partition(" ")

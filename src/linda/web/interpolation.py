@@ -14,9 +14,9 @@ from linda.interpolation.rows import Row, with_seed
 from linda.interpolation.rows import checked_rows as checked_rows
 from linda.web.batcher import Batcher, Candidates, Settings
 
-# Encoded texts that later requests find again: the same text often comes with other partners and ratios. 32 MB at 512
-# numbers a state.
-_REMEMBERED_TOKENS = 2**14
+# Tokens of encoded texts to keep, because the same text is often requested with other partners and ratios: 32 MB if a
+# state has 512 numbers.
+_CACHED_TOKENS = 2**14
 
 _SCORED_AT_ONCE = 32  # rows
 
@@ -35,7 +35,7 @@ class ScoredInterpolator:
             interpolator.attention_mixing,
         )
         self._encoded = self._scored.encoded_texts(
-            batch_tokens=interpolator.engine.batch_tokens, max_tokens=_REMEMBERED_TOKENS
+            batch_tokens=interpolator.engine.batch_tokens, max_tokens=_CACHED_TOKENS
         )
 
     @classmethod
@@ -52,7 +52,7 @@ class ScoredInterpolator:
         """Yield the texts of each row with their scores, if `settings["scores"]`, in order.
 
         Crossovers, and the texts themselves at the ends, are read once more to score them. The scores of decoded texts
-        are looked up by the seed and the text of a row. Beam search ignores seeds, so each row has its own.
+        are looked up by the seed and the text of a row. Beam search ignores seeds, so they are replaced by row numbers.
         """
         settings = {**settings, "on_progress": on_progress, "encoded": self._encoded}
         if not settings.pop("scores"):

@@ -46,7 +46,7 @@ _MIME_TYPES = {
 
 @dataclass(eq=False)
 class TableJob:
-    """A preview or a run, which the page polls, also after a reload."""
+    """A preview or a run. The page polls it, also after a reload."""
 
     id: str
     table: TableFile
@@ -111,7 +111,7 @@ class Workspace:
     # --- tables -----------------------------------------------------------------------------------------------
 
     async def add_table(self, name: str, body: AsyncIterator[bytes]) -> tuple[str, TableFile]:
-        """Store an uploaded table; only the extension of its `name` in the browser is used, for the format."""
+        """Store an uploaded table. Of its `name` in the browser only the extension is used, for the format."""
         name = _display_name(name)
         file_format = table_format(name)
         self._make_room()
@@ -134,7 +134,7 @@ class Workspace:
         return id_, table
 
     def _make_room(self) -> None:
-        """Remove the least recently used table with its jobs, unless one of them is running or none is complete."""
+        """At the limit, remove the least recently used table without unfinished jobs, or raise QueueFullError."""
         if len(self._tables) + self._uploads < self._limits.tables:
             return
         busy = {id(job.table) for job in self._jobs.values() if not job.is_finished}

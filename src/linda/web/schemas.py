@@ -31,7 +31,7 @@ class Interpolate(_Request):
         description="Share of the first text, from 0 to 1: one for all, one per pair, or several for one pair.",
     )
     n: int = Field(default=1, description="Number of candidates for each pair and ratio, best first.")
-    raw: bool = Field(default=False, description="Use the uncalibrated ratio, as in the paper.")
+    raw: bool = Field(default=False, description="Use the ratio as given, without calibration, as in the paper.")
     copies: bool | None = Field(
         default=None, description="Allow copies of a or b between the ends. Default: same as raw."
     )
@@ -103,7 +103,7 @@ class AugmentSettings(_Request):
     ratio: str = Field(
         default="uniform", description="Mixing ratio: uniform, beta:0.4, a constant or a range (0.2-0.8)."
     )
-    raw_ratio: bool = Field(default=False, description="Use the uncalibrated ratio, as in the paper.")
+    raw_ratio: bool = Field(default=False, description="Use the ratio as given, without calibration, as in the paper.")
     labels: Literal["interpolated", "sharpened", "predicted", "measured", "hard"] = Field(
         default="interpolated", description="How new rows are labelled."
     )
@@ -139,8 +139,8 @@ class AugmentSettings(_Request):
                 continue
             option = "--" + name.replace("_", "-")
             parts += [option] if value is True else [option, str(value)]
-        for gate, is_closed in self.gates:
-            parts += [] if is_closed else ["--keep", gate]
+        for gate, is_enabled in self.gates:
+            parts += [] if is_enabled else ["--keep", gate]
         for name in {"linda": ("model", "engine"), "crossover": ("trigrams",)}.get(self.method, ()):
             given = server[name]
             parts += [] if given is None else [f"--{name}", given]
@@ -172,7 +172,7 @@ class Augment(AugmentSettings):
         return self.data
 
     def _check_other_columns(self) -> None:
-        """Check that what is only copied to the new rows can be sent back."""
+        """Check that values that are only copied can be returned as JSON."""
         for name, values in self.data.items():
             checked_unicode(name, f"the column name {name!r}")
             if name in (self.text, self.pair, self.label):  # checked by the package
@@ -189,14 +189,14 @@ def check_sendable(value: Any, name: str) -> None:
         raise LindaError(f"{name} contains a lone surrogate; give valid Unicode") from None
     except ValueError:
         raise LindaError(
-            f"{name} is {shortened(value)}, which JSON cannot hold; give null or a finite number"
+            f"{name} is {shortened(value)}, which JSON cannot represent; give null or a finite number"
         ) from None
 
 
 class RunTable(AugmentSettings):
     """A preview of an uploaded table, or a run on the whole table."""
 
-    preview: bool = Field(default=False, description="Only the first 20 new rows, with their parents.")
+    preview: bool = Field(default=False, description="Make only the first 20 new rows, and return their parents.")
     output_format: Literal["csv", "tsv", "jsonl", "parquet"] | None = Field(
         default=None, description="Format of the output file; default: that of the upload."
     )

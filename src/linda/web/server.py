@@ -46,14 +46,17 @@ def make_app(
     """Create the ASGI application of page and API.
 
     Args:
-        interpolator: the loaded model.
-        hosts: the accepted Host headers.
-        token: the token that clients of the API must send, if any.
-        model: as given on the command line, for the commands that the page shows.
-        engine: likewise.
-        trigrams: trigram table of the method crossover; None: it is not offered.
-        bench: folders of `linda bench` that the page shows.
-        limits: limits of a request.
+        interpolator: The loaded model.
+        hosts: The accepted Host headers.
+        token: The token that clients of the API must send, if any.
+        model: As given on the command line, for the commands that the page shows.
+        engine: Likewise.
+        trigrams: Trigram table of the method crossover; None: it is not offered.
+        bench: Folders of `linda bench` that the page shows.
+        limits: Limits of a request.
+
+    Returns:
+        The application, with the checks of `Guard` around it.
 
     Example:
         app = make_app(ScoredInterpolator.load(None, "auto"), HostRule.of("127.0.0.1", 8765))
@@ -106,16 +109,16 @@ def serve(
     """Serve until SIGINT or SIGTERM; running requests are finished first.
 
     Args:
-        host: address to listen on.
-        port: port to listen on; 0 for any free port.
-        allow_hosts: other names under which clients know the server, such as that of a proxy.
-        open_page: whether to open the page in the user's browser.
-        token: the token that clients of the API must send, if any.
-        model: as in `Interpolator.from_pretrained`.
-        engine: as in `Interpolator.from_pretrained`.
-        trigrams: trigram table of the method crossover, if any.
-        bench: folders of `linda bench` to show.
-        on_ready: called with the address of the page.
+        host: Address to listen on.
+        port: Port to listen on; 0 for any free port.
+        allow_hosts: Other names of the server for clients, such as that of a proxy.
+        open_page: Open the page in the user's browser.
+        token: The token that clients of the API must send, if any.
+        model: As in `Interpolator.from_pretrained`.
+        engine: As in `Interpolator.from_pretrained`.
+        trigrams: Trigram table of the method crossover, if any.
+        bench: Folders of `linda bench` to show.
+        on_ready: Called with the address of the page.
 
     Example:
         serve("127.0.0.1", 8765, open_page=True, token=None, model=None, engine="auto", trigrams=None, bench=[],
@@ -189,7 +192,7 @@ def _one_line(error: RequestValidationError) -> str:
         return f"the body is not JSON ({first.get('ctx', {}).get('error', 'cannot be read')})"
     name = ".".join(str(part) for part in first["loc"][1:]) or "the body"
     if first["type"] == "extra_forbidden":
-        return f"there is no setting {name!r}; see /api for all settings"
+        return f"unknown setting {name!r}; see /api for all settings"
     if first["type"] == "missing":
         return f"{name} is missing; give it"
     return f"{name} is {shortened(first.get('input'))}: {first['msg'][:1].lower()}{first['msg'][1:]}"

@@ -47,7 +47,7 @@ class Progress:
 
 
 class _Observed(methods.AugmentationMethod):
-    """A method that can be stopped, and counts the rows with a first text."""
+    """A method that can be stopped, and counts the rows that it has written."""
 
     def __init__(self, method: Any, progress: Progress, rows_per_text: float) -> None:
         self._method = method
@@ -91,7 +91,7 @@ class LoadedMethods:
 
 
 def make_augmenter(settings: dict[str, Any], loaded: LoadedMethods, progress: Progress) -> Augmenter:
-    """Create an augmenter; settings: those of `Augmenter`, with the gates as {"copies": True, …}."""
+    """Create an augmenter. settings: those of `Augmenter`, with the gates as {"copies": True, …}."""
     given = dict(settings)
     name, raw, gates = given.pop("method"), given.pop("raw_ratio"), given.pop("gates")
     observed = _Observed(loaded.find(name, raw), progress, rows_per_text=1 if given["pair"] is None else 1 / 2)
@@ -121,11 +121,11 @@ def read_table_file(path: Path, name: str, file_format: str, most_rows: int, sho
     """Read a whole table once, so that a damaged one is rejected when it is uploaded.
 
     Args:
-        path: where it is stored.
-        name: the user's name of the file, for messages.
+        path: Where it is stored.
+        name: The user's name of the file, for messages.
         file_format: csv, tsv, jsonl or parquet.
-        most_rows: maximum number of rows.
-        shown: number of first rows to keep for the page.
+        most_rows: Maximum number of rows.
+        shown: Number of first rows to keep for the page.
 
     Returns:
         The table's columns, its number of rows, and its first rows.
@@ -156,11 +156,11 @@ def run_table(
     """Write the file that `linda augment` writes with these settings.
 
     Args:
-        table: the upload.
-        output: the output file, in a folder of the run.
+        table: The upload.
+        output: The output file, in a folder of the run.
         output_format: csv, tsv, jsonl or parquet.
-        augmenter: from `make_augmenter`, with the same progress.
-        progress: receives the number of planned rows.
+        augmenter: From `make_augmenter`, with the same progress.
+        progress: Receives the number of planned rows.
 
     Returns:
         Counts of new and rejected rows.
@@ -182,11 +182,11 @@ def preview_table(
     """Compute the first new rows of a run, with their parents and counts.
 
     Args:
-        table: the upload.
-        folder: a folder for temporary files.
-        augmenter: from `make_augmenter`, with the same progress.
-        progress: receives the number of planned rows.
-        rows: number of plan rows.
+        table: The upload.
+        folder: A folder for temporary files.
+        augmenter: From `make_augmenter`, with the same progress.
+        progress: Receives the number of planned rows.
+        rows: Number of plan rows.
 
     Returns:
         Values for JSON: `rows` (texts, origins of their words, labels, ratio, parents), `label_names`, counts.
@@ -265,11 +265,11 @@ def _rows_of(
 
 
 def _shown(value: Any) -> Any:
-    """A value as the page shows it: what JSON cannot hold, such as bytes, as Python writes it."""
+    """Return a value as the page shows it: what JSON cannot represent, such as bytes, is formatted by Python."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
         text.encode()
-    except (TypeError, ValueError):  # a lone surrogate, or keys that are no texts
+    except (TypeError, ValueError):  # a lone surrogate, or keys that are not strings
         return repr(value)
     return json.loads(text)
 

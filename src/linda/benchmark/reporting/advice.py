@@ -8,6 +8,7 @@ from linda.evaluation.statistics import Difference
 
 
 def advise(results: Results) -> list[str]:
+    """Write one sentence per task."""
     return [_sentence(results, task) for task in dict.fromkeys(column[0] for column in results.columns)]
 
 

@@ -1,4 +1,4 @@
-"""The numbers of a report as CSV: `results.csv` has every mean, `cells.csv` every seed."""
+"""The numbers of a report as CSV: `results.csv` has the means, `cells.csv` every seed."""
 
 from __future__ import annotations
 

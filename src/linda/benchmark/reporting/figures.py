@@ -60,7 +60,7 @@ def _gain(results: Results, axes: Axes) -> None:
 
 
 def _draw_method(axes: Axes, points: list[tuple[float, float, float]], number: int, method: str) -> None:
-    """Draw places, values and half the lengths of their bars. Another shape is used when the colours repeat."""
+    """Draw points (place, value, half the length of the error bar). When colours repeat, the marker changes."""
     xs, values, errors = zip(*points, strict=True) if points else ((), (), ())
     marker = _MARKERS[number // len(_COLOURS) % len(_MARKERS)]
     colour = _COLOURS[number % len(_COLOURS)]
@@ -77,7 +77,7 @@ def _finish(results: Results, figure: Figure, axes: Axes) -> None:
 
 
 def _offset(number: int, count: int) -> float:
-    """Places methods side by side within their column."""
+    """Place methods side by side within their column."""
     return 0.6 * ((number + 0.5) / count - 0.5)
 
 

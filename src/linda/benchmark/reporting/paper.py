@@ -3,9 +3,9 @@
 The tables are accuracies of BERT-base in percent, each followed by its standard deviation over five runs. The matrices
 of Appendix D are missing: their data are not available in the original form.
 
-The paper tries three kinds of labels for LINDA and reports the best (§6), so its LINDA is another method from task to
-task. Here each score stands under the method that has the same policy: `linda-raw` (interpolated labels),
-`linda-raw-sharpened` or `linda-raw-predicted`. None stands under `linda`, which has another policy.
+The paper tries three kinds of labels for LINDA and reports the best (§6), so its LINDA is a different method for each
+task. Here each score is listed under the method with the same policy: `linda-raw` (interpolated labels),
+`linda-raw-sharpened` or `linda-raw-predicted`. None is listed under `linda`, which has another policy.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FULL = [(task, "full", "test") for task in _SINGLE]
 
 
 def _table(columns: Sequence[Column], text: str) -> dict[tuple[Column, str], PaperScore]:
-    """Lines of a method and, for each column, its mean and standard deviation."""
+    """Parse lines of a method and, for each column, its mean and standard deviation."""
     scores = {}
     for method, *numbers in map(str.split, text.strip().splitlines()):
         values = list(map(float, numbers))
@@ -66,8 +66,8 @@ ssmba-soft           69.4 2.36  88.5 1.08  77.0 0.10  77.7 0.29
 mixup                70.9 0.94  87.6 1.13  76.8 0.22  77.6 0.31
 linda-raw-predicted  71.9 1.87  88.6 0.25  77.4 0.27  78.0 0.29
 """
-# Table 3: Movies in and out of domain. LINDA's labels differ from one direction to the other (Appendix C), so that no
-# single method has its policy.
+# Table 3: Movies in and out of domain. LINDA's labels differ between the two directions (Appendix C), so no single
+# method has its policy.
 _MOVIES_TABLE = """
 vanilla               90.8 0.33  84.8 0.74
 eda                   90.8 0.35  84.8 0.88
@@ -117,7 +117,7 @@ class Experiment:
         return self.train_size or _SAMPLED.get(task)
 
     def draws(self, task: str) -> list[Protocol]:
-        """How the training rows of this task are drawn."""
+        """Return how the training rows of this task are drawn."""
         return [Protocol(shots=number) for number in self.shots] or [Protocol(train_size=self.rows_of(task))]
 
 
@@ -166,7 +166,7 @@ def find_experiment(name: str, profile: str) -> Experiment:
 
 
 def differences(cells: Iterable[dict[str, Any]]) -> list[str]:
-    """Where cells were computed otherwise than the paper's scores, according to their recorded settings."""
+    """List how the cells differ from the paper's experiments, according to their recorded settings."""
     cells = list(cells)
     found: dict[str, set[str]] = {}
     for cell in cells:

@@ -80,7 +80,7 @@ def _report(results: Results, by_metric: dict[str, Results], figures: Sequence[s
             f"## Gain over {results.baseline} in {metric.unit}, paired by seed, with its 95 % confidence interval",
             gain_table(results),
             overview_table(results),
-            "The last line of the first table and the last column of the second are the smallest true difference that "
+            "The last row of the first table and the last column of the second are the smallest true difference that "
             "this many seeds would have found with a probability of 80 % (of the method that varies most).",
         ]
     if (reported := paper_table(results)) is not None:
@@ -91,7 +91,7 @@ def _report(results: Results, by_metric: dict[str, Results], figures: Sequence[s
         if differing := differences(results.cells):
             parts.append("Ours differ from them in:\n\n" + "\n".join(f"- {line}" for line in differing))
     for task, protocol in results.matrices:
-        parts.append(f"## {task} {protocol}: trained on the domain of the column, tested on that of the line")
+        parts.append(f"## {task} {protocol}: trained on the domain of the column, tested on that of the row")
         parts += domain_tables(results, task, protocol)
     parts += [f"![{name}]({name})" for name in figures] or ["No figures: install `linda[plot]` and report again."]
     if len(by_metric) > 1:

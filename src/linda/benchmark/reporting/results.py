@@ -67,7 +67,7 @@ class Results:
 
     @property
     def metrics(self) -> list[str]:
-        """All metrics that any cell has, each followed by its tuned variant."""
+        """All metrics that any cell has, each followed by its tuned version."""
         found = {name for cell in self.cells for scores in cell["scores"].values() for name in scores}
         known = [name for metric in METRICS for name in (metric, metric + TUNED)]
         return [name for name in known if name in found] + sorted(found - set(known))
@@ -130,7 +130,7 @@ class Results:
         return len({cell["seed"] for cell in self.cells})
 
     def rows_tested(self, column: Column) -> int:
-        """Of all test domains together, if there are several."""
+        """Return the number of test rows, of all test domains together if there are several."""
         task, protocol, test = column
         cell = next(cell for cell in self.cells if (cell["task"], cell["protocol"]) == (task, protocol))
         rows: dict[str, int] = cell["test_rows"]
@@ -178,9 +178,9 @@ def check_will_be_shown(
     Args:
         grid: The cells of this run.
         earlier: The cells that the folder has already.
-        settings: Those of the grid.
+        settings: The settings of the grid.
         metric: The metric of the report; None: the one that all cells have.
-        baseline: Its baseline.
+        baseline: The baseline of the report.
     """
     earlier = list(earlier)
     _check_baseline(baseline, sorted({cell.recipe.name for cell in grid} | {cell["method"] for cell in earlier}))
@@ -195,11 +195,11 @@ def check_will_be_shown(
     rare = dict.fromkeys(str(known) for task, protocol in draws for known in protocol.rare_classes(task.load()))
     if is_of_class and name not in rare:
         there = f"the rare classes are {', '.join(rare)}" if rare else "no class is rare: choose one with --imbalance"
-        raise LindaError(f"{name!r} is no rare class (--metric {metric}); {there}")
+        raise LindaError(f"{name!r} is not a rare class (--metric {metric}); {there}")
 
 
 def main_metric(cells: Iterable[dict[str, Any]]) -> str:
-    """The metric that is shown if none is asked for: accuracy, which rows with several labels do not have."""
+    """Return the default metric: accuracy, or average precision if rows have several labels."""
     has_accuracy = any("accuracy" in scores for cell in map(upgraded, cells) for scores in cell["scores"].values())
     return "accuracy" if has_accuracy else "average_precision"
 

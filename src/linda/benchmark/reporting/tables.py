@@ -15,13 +15,13 @@ ShowCell = Callable[[Results, Column, str], str]
 
 
 def score_table(results: Results) -> str:
-    """Mean ± standard deviation of each method, the best in bold, and the number of test rows."""
+    """Show mean ± standard deviation of each method, the best in bold, and the number of test rows."""
     rows_tested = ["rows tested", *(f"{results.rows_tested(column):,}" for column in results.columns)]
     return _by_column(results, _score_cell, results.methods) + "\n" + _line(rows_tested)
 
 
 def gain_table(results: Results) -> str:
-    """Differences to the baseline with confidence intervals, in bold beyond noise, and detectable differences."""
+    """Show gains over the baseline with confidence intervals, in bold beyond noise, and detectable differences."""
     return (
         _by_column(results, _gain_cell, results.compared)
         + "\n"
@@ -30,7 +30,7 @@ def gain_table(results: Results) -> str:
 
 
 def overview_table(results: Results) -> str:
-    """One line per method over all its columns, the best mean gain first."""
+    """Show one row per method over all its columns, the best mean gain first."""
     lines = []
     total = len(results.columns)
     for method in results.compared:
@@ -50,7 +50,7 @@ def overview_table(results: Results) -> str:
 
 
 def paper_table(results: Results) -> str | None:
-    """The paper's scores in these columns; None if there are none."""
+    """Show the paper's scores in these columns; None if there are none."""
     methods = dict.fromkeys(
         method
         for column, method in PAPER_SCORES
@@ -60,7 +60,7 @@ def paper_table(results: Results) -> str | None:
 
 
 def domain_tables(results: Results, task: str, protocol: str) -> list[str]:
-    """One table per method: trained on the domain of the column, tested on that of the line (Appendix D)."""
+    """Show one table per method: trained on the domain of the column, tested on that of the row (Appendix D)."""
     tables = []
     by_method = results.matrices[task, protocol]
     for method in (method for method in results.methods if method in by_method):
@@ -75,7 +75,7 @@ def domain_tables(results: Results, task: str, protocol: str) -> list[str]:
 
 
 def metric_tables(by_metric: dict[str, Results], column: Column) -> list[str]:
-    """All metrics of one column: scores, then differences to the baseline."""
+    """Show all metrics of one column: scores, then gains over the baseline."""
     there = {name: results for name, results in by_metric.items() if results.scores.get(column)}
     methods = list(dict.fromkeys(method for results in there.values() for method in results.methods))
     shown = [method for method in methods if any(r.summary(column, method) for r in there.values())]

@@ -11,7 +11,7 @@ const kind = (schema) => {
   return schema.type ?? "any";
 };
 
-// With spaces, so that a long object can be broken.
+// With spaces, so that a long object can wrap.
 const shownDefault = (value) => JSON.stringify(value).replaceAll(",", ", ").replaceAll('":', '": ');
 
 function parameters(properties, required = []) {
@@ -46,7 +46,7 @@ async function show() {
   }
 }
 
-// A link cannot send a token, so that it leads to a copy in this page.
+// A link cannot send a token, so it points to a copy in this page.
 function linkToCopy(api) {
   const copy = new Blob([JSON.stringify(api, null, 1)], { type: "application/json" });
   Object.assign(byId("openapi"), { href: URL.createObjectURL(copy), download: "openapi.json" });

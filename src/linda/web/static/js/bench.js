@@ -28,7 +28,7 @@ async function openFolder() {
   }
 }
 
-// A folder chosen here is read by the browser: the server sees what is in its cells, and opens no path.
+// The browser reads a folder chosen here and sends the contents of its cells: the server opens no path.
 async function openFiles() {
   watched += 1;
   const files = [...byId("bench-files").files].filter((file) => /(^|\/)cells\/[^/]+\.json$/.test(file.webkitRelativePath));

@@ -11,7 +11,7 @@ function takeTokenFromAddress() {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
   if (!given) return;
   token.set(given);
-  fragment.write("path", {}); // it must not stay in a link that is copied
+  fragment.write("path", {}); // a copied link must not contain the token
 }
 
 function showView(moveFocus) {
@@ -25,7 +25,7 @@ function showView(moveFocus) {
   if (moveFocus) byId("main").focus();
 }
 
-// What needs to know the server. The rest of the page is there at once, so that nobody's typing is overwritten.
+// What needs information from the server. The rest starts at once, so that text typed meanwhile is not overwritten.
 async function start() {
   const info = await getJson("/v1/info");
   byId("token-form").hidden = true;

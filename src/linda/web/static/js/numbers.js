@@ -1,8 +1,8 @@
-// Numbers as they are shown.
+// Formats of numbers.
 
 export const percent = (share) => `${Math.round(100 * share)} %`;
 
-// A score of a text that is too long for one reading is null.
+// A text that is longer than the window of the model has no score (null).
 export const signedScore = (score) => (score === null ? "none" : Math.abs(score) < 0.005 ? "0.00" : score.toFixed(2).replace("-", "−"));
 
 // A gain in points, always with its sign.

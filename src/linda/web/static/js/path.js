@@ -12,10 +12,10 @@ import { legend, marked } from "./words.js";
 const NUMBERS = { steps: 11, n: 1, beams: 4, seed: 0, temperature: 1 };
 
 let server = { model: null, engine: null }; // as the server was started
-let shown = null; // what was asked for last, with its results from the first text to the second
-let written = null; // the result in large type: screen readers announce it, so it is replaced only by another
+let shown = null; // the last request, with its results from the first text to the second
+let written = null; // the result in large type: screen readers announce it, so it is replaced only if it changes
 let running = null; // an AbortController
-const known = new Map(); // results of earlier questions, so that a switch back needs no wait
+const known = new Map(); // results of earlier requests, so that switching back is instant
 
 export const useServer = (given) => { server = given; };
 
@@ -33,7 +33,7 @@ export function startPath() {
   enableSettings();
 }
 
-// The state that a link holds. It is shown again as if it had been typed.
+// Restores the state in a link, as if it had been typed.
 export function openPath(values) {
   if (!values.get("a") || !values.get("b")) {
     if (!byId("text-a").value) fill(EXAMPLES[0]);

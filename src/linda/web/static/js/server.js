@@ -1,4 +1,4 @@
-// Requests to this server. A token, where one is needed, is kept for this tab alone and sent as a header.
+// Requests to this server. A token, if required, is kept for this tab only and sent as a header.
 
 const TOKEN = "linda-token";
 
@@ -33,7 +33,7 @@ export const send = (path, body, options = {}) =>
 
 export const postJson = async (path, body) => (await send(path, body)).json();
 
-// Server-sent events of an answer to a post (EventSource can only get): pairs of name and data.
+// Server-sent events in the response to a POST (EventSource supports only GET): pairs of name and data.
 export async function* events(answer) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

@@ -22,7 +22,7 @@ export function settingField({ name, default: standard, help, choices, title = n
   return element("div", { class: "field" }, element("label", { for: id }, titleOf(title)), input, note);
 }
 
-// Only what differs from the default is said.
+// Only the values that differ from the default.
 export function settingValues(descriptions, form) {
   const values = {};
   for (const { name, default: standard } of descriptions) {

@@ -1,4 +1,4 @@
-// What lies under the slider: the measured share of the first text along the path, and the decoder's score.
+// The plot under the slider: the measured share of the first text along the path, and the decoder's score.
 
 import { svg } from "./dom.js";
 import { percent, signedScore } from "./numbers.js";

@@ -5,14 +5,14 @@ import { getJson, postJson, request } from "./server.js";
 import { settingField, settingValues } from "./settings.js";
 import { marked } from "./words.js";
 
-const KEPT = "linda-table"; // this tab's table and run, which outlive a reload
+const KEPT = "linda-table"; // the key of this tab's table and run, which survive a reload
 const COLUMNS = ["text", "label", "pair"];
 const MAIN = ["method", "per_row", "partners", "labels"];
 const POLL_MS = 400;
 
 let info = null;
 let table = null;
-let watched = 0; // only the latest watcher shows anything
+let watched = 0; // number of the latest watcher; earlier ones show nothing
 
 export function startTable(serverInfo) {
   info = serverInfo;
@@ -73,7 +73,7 @@ function openTable(opened, values) {
     element("thead", {}, element("tr", {}, ...table.columns.map((column) => element("th", { scope: "col" }, column)))),
     element("tbody", {}, ...table.first_rows.map((row) => element("tr", {}, ...table.columns.map((column) => element("td", {}, shownValue(row[column])))))),
   );
-  const described = info.augment_settings.map((setting) => withColumns(setting, values));
+  const described = info.augment_settings.map(withColumns);
   const isMain = ({ name }) => [...COLUMNS, ...MAIN].includes(name);
   const inOrder = [...COLUMNS, ...MAIN].map((name) => described.find((setting) => setting.name === name));
   byId("main-settings").replaceChildren(...inOrder.map(settingField));
@@ -93,14 +93,14 @@ const flat = ({ gates = {}, ...values }) => ({ ...values, ...Object.fromEntries(
 
 const shownValue = (value) => (value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value));
 
-// Settings that name a column are chosen from the columns that there are.
+// Settings that name a column offer the columns of the table.
 function withColumns(setting) {
   if (!COLUMNS.includes(setting.name)) return setting;
   if (setting.name === "pair") return { ...setting, choices: ["", ...table.columns], default: "" };
-  return { ...setting, choices: table.columns, default: guess(setting.name), help: setting.help };
+  return { ...setting, choices: table.columns, default: guess(setting.name) };
 }
 
-// The column of that name; else the one with the longest texts, or the one that repeats itself most.
+// The column of that name; else the one with the longest values for the text, with the shortest for the label.
 function guess(role) {
   if (table.columns.includes(role)) return role;
   const values = (column) => table.first_rows.map((row) => shownValue(row[column]));
@@ -195,7 +195,7 @@ async function download(job) {
 function showPreview(result) {
   byId("preview-result").hidden = false;
   const dropped = Object.entries(result.gates).filter(([, { stopped }]) => stopped)
-    .map(([gate, { stopped, left_out: out }]) => `${gate}: ${stopped} stopped, ${stopped - out} written again, ${out} left out`);
+    .map(([gate, { stopped, left_out: out }]) => `${gate}: ${stopped} rejected, ${stopped - out} written again, ${out} left out`);
   say(byId("preview-summary"), `${count(result.made, "row")} of the first ${result.planned} planned; ${result.planned_in_all.toLocaleString("en")} in all. ` +
     (dropped.length ? `Gates: ${dropped.join("; ")}.` : "The gates rejected nothing."));
   byId("preview-rows").replaceChildren(...result.rows.map((row) => card(row, result.label_names)));

@@ -7,7 +7,7 @@ export const ORIGINS = [
   ["neither", "neither"],
 ];
 
-// Pieces [text, origin] as nodes; words are marked by colour and by the style of their underline.
+// Nodes for pieces [text, origin]; words are marked by colour and by the style of their underline.
 export function marked(pieces) {
   return pieces.map(([text, origin]) =>
     origin === null ? document.createTextNode(text) : element("span", { class: `from-${origin}` }, text));
