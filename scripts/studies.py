@@ -155,20 +155,22 @@ def _teacher(encoder: str) -> list[Part]:
     return [Part("teacher", size, {**options, **shared}) for size, options in sizes.items()]
 
 
-# --- unlabelled rows as partners: the baseline is plain pseudo-labelling of the same rows ----------------------------
+# --- unlabelled rows: the baseline is plain pseudo-labelling of the same rows; as many real texts are the ceiling ---
 
 
 def _unlabelled() -> list[Part]:
-    mixed = ["splice+partners=unlabelled+per_row=4", "linda+partners=unlabelled+per_row=4"]
-    predicted = "linda+partners=unlabelled+labels=predicted+per_row=4"  # the labels of `linda augment --unlabelled`
-    methods = ["vanilla", "pseudo-label+per_row=4", *mixed, predicted]
+    # Four unlabelled rows per row get the teacher's label, and each of these five rows four new ones.
+    pseudo = "pseudo_rows=4+labels=predicted+per_row=4"
+    augmented = [f"eda+{pseudo}", f"splice+partners=any+{pseudo}", f"linda+partners=any+{pseudo}"]
+    as_partners = "linda+partners=unlabelled+labels=predicted+per_row=4"  # what `linda augment --unlabelled` does
+    methods = ["vanilla", "pseudo-label+per_row=4", *augmented, as_partners, "pseudo-label+per_row=24"]
     shared = {"methods": ",".join(methods), "metric": "accuracy", "baseline": "pseudo-label+per_row=4"}
     shared |= {"unlabelled": "rest"}
     parts = []
     for student in ("probe", "tfidf"):
         sizes = {
             "small": {"tasks": _SENTENCES, "shots": "8", "seeds": "25"},
-            "medium": {"tasks": _MORE_SENTENCES, "shots": "8", "seeds": "25"},
+            "medium": {"tasks": _MORE_SENTENCES, "shots": "8,32", "seeds": "25"},
             "full": {"tasks": _FOUR_TASKS, "shots": "8,32", "seeds": "25"},
         }
         teacher = {"student": student, "teacher": "probe"} if student == "tfidf" else {"student": student}

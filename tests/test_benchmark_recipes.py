@@ -75,7 +75,7 @@ def test_linda_is_what_linda_augment_does() -> None:
             "unknown partners 'alike'; choose from any, same, different, stratified, nearest, unlabelled",
         ),
         ("linda+ratio=half", "'half' is not a ratio"),
-        ("linda+keep=2", "keep between 0 and 1; got 1, 1 and 2"),
+        ("linda+keep=2", "keep between 0 and 1 and pseudo_rows 0 or more; got 1, 1, 2 and 0"),
         ("linda+gates=no", "gates cannot be 'no'; give true or false"),
         ("eda+partners=same", "partners has no effect, because eda does not mix texts"),
         ("vanilla+weight=0.5", "vanilla makes no new rows"),
@@ -119,8 +119,8 @@ def test_labels_lie_between_the_parents() -> None:
 
 def test_policy_reaches_the_rows() -> None:
     assert len(made("eda+per_row=2")) == 8
-    assert made("linda+weight=0.25").weight == 0.25
-    assert made("linda").weight == 1
+    assert set(made("linda+weight=0.25").weights) == {0.25}
+    assert set(made("linda").weights) == {1}
     same = made("linda").labels
     assert set(same.flatten()) == {0.0, 1.0}
 
@@ -285,9 +285,33 @@ def test_unlabelled_rows_as_partners() -> None:
         made("pseudo-label", LabelledRows(ROWS.texts, ROWS.texts, ROWS.labels, None))
 
 
+@pytest.mark.parametrize("method", ["eda", "linda+partners=any", "eda&splice+partners=any"])
+def test_pseudo_labelled_rows_are_augmented_like_originals(method: str) -> None:
+    new = made(f"{method}+pseudo_rows=1+per_row=2+labels=predicted+weight=0.5+gates=false")
+    plain = made("pseudo-label")
+    assert len(plain) == len(UNLABELLED) == 3  # fewer than rows, so all are used
+    assert new.texts[:3] == plain.texts  # once, also for joined methods
+    np.testing.assert_allclose(new.labels, SureTeacher().predict_proba(new.texts), atol=1e-6)
+    assert new.weights.tolist() == [1.0] * 3 + [0.5] * 14  # two new rows for each of 4 + 3 rows
+    assert new.parents[:3] == [()] * 3
+    assert all(parent < len(ROWS) for parents in new.parents for parent in parents)
+    words = {word for text in UNLABELLED for word in text.split()}
+    assert any(set(text.split()) & words for text in new.texts[3:])
+
+
+def test_pseudo_rows_need_unlabelled_texts_and_a_teacher() -> None:
+    recipe = parse_recipe("eda+pseudo_rows=2")
+    assert recipe.uses_unlabelled
+    assert recipe.uses_teacher
+    assert not parse_recipe("eda+pseudo_rows=0").uses_unlabelled
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("linda+pseudo_rows=2+partners=unlabelled", "pseudo_rows and partners=unlabelled exclude each other"),
+        ("linda+pseudo_rows=-1", "pseudo_rows 0 or more; got 1, 1, 0 and -1"),
+        ("pseudo-label+pseudo_rows=2", "pseudo_rows has no effect"),
         ("vanilla+balance", "balance has no effect, because vanilla makes no new rows"),
         ("oversample+per_row=2", "per_row has no effect, because oversample makes no new texts"),
         ("splice+raw_ratio", "raw_ratio has no effect, because splice has no calibrated ratio"),
@@ -295,7 +319,10 @@ def test_unlabelled_rows_as_partners() -> None:
         ("linda+balance+per_row=4", "per_row has no effect, because balance decides"),
         ("linda+temperature=0.2", "temperature has no effect, because only labels=sharpened use it"),
         ("label-smoothing+smoothing=1", "smoothing from 0 to below 1; got 0 and 1"),
-        ("eda+smooth=0.1", "unknown setting 'smooth'; choose from .*balance, mixup, smoothing, class_weights"),
+        (
+            "eda+smooth=0.1",
+            "unknown setting 'smooth'; choose from .*balance, pseudo_rows, mixup, smoothing, class_weights",
+        ),
     ],
 )
 def test_bad_settings(text: str, message: str) -> None:

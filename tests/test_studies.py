@@ -67,7 +67,15 @@ def test_a_larger_size_computes_the_cells_of_a_smaller_one(study: str) -> None:
                 "eda&linda+partners=any+labels=predicted+per_row=8",
             },
         ),
-        ("unlabelled", {"pseudo-label+per_row=4", "linda+partners=unlabelled+labels=predicted+per_row=4"}),
+        (
+            "unlabelled",
+            {
+                "pseudo-label+per_row=4",
+                "pseudo-label+per_row=24",
+                "eda+pseudo_rows=4+labels=predicted+per_row=4",
+                "linda+partners=unlabelled+labels=predicted+per_row=4",
+            },
+        ),
         ("shift", {"vanilla", "temperature", "label-smoothing"}),
     ],
 )

@@ -99,7 +99,11 @@ def _estimated_seconds(cell: Cell, settings: BenchmarkSettings, shared: _SharedW
 def _new_rows(recipe: Recipe, sizes: _Sizes) -> int:
     if not recipe.augments:
         return 0
-    return sizes.missing if recipe.policy.balance else sizes.rows * recipe.policy.per_row
+    policy = recipe.policy
+    if policy.balance:
+        return sizes.missing
+    pseudo = policy.pseudo_rows
+    return sizes.rows * (pseudo + (1 + pseudo) * policy.per_row)
 
 
 def _training_seconds(cell: Cell, settings: BenchmarkSettings, rows: int, new: int, tokens: float) -> float:

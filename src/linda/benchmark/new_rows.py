@@ -34,16 +34,17 @@ class NewRows:
     texts: list[str]
     pairs: list[str] | None
     labels: np.ndarray  # (N, C)
-    weight: float
+    weights: np.ndarray  # (N,)
     parents: list[tuple[int, ...]]  # the original rows that each was made from
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def take(self, rows: Sequence[int]) -> NewRows:
+        rows = list(rows)
         pairs = None if self.pairs is None else [self.pairs[row] for row in rows]
         parents = [self.parents[row] for row in rows]
-        return NewRows([self.texts[row] for row in rows], pairs, self.labels[list(rows)], self.weight, parents)
+        return NewRows([self.texts[row] for row in rows], pairs, self.labels[rows], self.weights[rows], parents)
 
     def made_of(self, originals: Sequence[int]) -> NewRows:
         """Select rows whose parents are all among these originals: a fold must not see its held-out rows."""
@@ -89,10 +90,14 @@ def make_new_rows(
     if recipe.source == OVERSAMPLE:
         return _copies(recipe.policy, rows, classes)
     if not recipe.augments:
-        return NewRows([], None if rows.pairs is None else [], np.zeros((0, len(classes))), recipe.policy.weight, [])
+        return NewRows([], None if rows.pairs is None else [], np.zeros((0, len(classes))), np.zeros(0), [])
     teacher = sources.fit_teacher() if recipe.uses_teacher else None
-    parts = [_augmented(part, rows, classes, sources, teacher, seed) for part in recipe.parts or (recipe,)]
-    new = _joined(parts)
+    pseudo = None
+    if recipe.policy.pseudo_rows:  # they are used like original rows
+        as_originals = replace(recipe.policy, per_row=recipe.policy.pseudo_rows, weight=1.0)
+        pseudo = _pseudo_labelled(as_originals, rows, classes, sources, seed)
+    parts = [_augmented(part, rows, classes, sources, teacher, pseudo, seed) for part in recipe.parts or (recipe,)]
+    new = _joined(parts if pseudo is None else [pseudo, *parts])
     return new if teacher is None else _agreed(new, teacher, recipe.policy.keep)
 
 
@@ -102,7 +107,7 @@ def _joined(parts: list[NewRows]) -> NewRows:
         texts=[text for part in parts for text in part.texts],
         pairs=None if parts[0].pairs is None else [pair for part in parts for pair in part.pairs or ()],
         labels=np.concatenate([part.labels for part in parts]),
-        weight=parts[0].weight,
+        weights=np.concatenate([part.weights for part in parts]),
         parents=[parents for part in parts for parents in part.parents],
     )
 
@@ -116,10 +121,12 @@ def _augmented(
     classes: list[LabelName],
     sources: RowSources,
     teacher: Student | None,
+    pseudo: NewRows | None,
     seed: int,
 ) -> NewRows:
     policy = recipe.policy
-    balances = policy.balance and not recipe.uses_unlabelled  # unlabelled partners need a separate plan
+    mixes_unlabelled = recipe.mixes and policy.partners == UNLABELLED
+    balances = policy.balance and not mixes_unlabelled  # unlabelled partners need a separate plan
     augmenter = Augmenter(
         pair=None if rows.pairs is None else "pair",
         method=load_method(str(recipe.source), sources.models, policy.raw_ratio, sources.cache),
@@ -141,8 +148,11 @@ def _augmented(
     data: dict[str, list[Any]] = {"text": rows.texts, "label": rows.labels}
     if rows.pairs is not None:
         data["pair"] = rows.pairs
+    if pseudo is not None:
+        labels = np.concatenate([rows.targets(classes), pseudo.labels])
+        data = {"text": rows.texts + pseudo.texts, "label": labels.tolist()}
     plan = None
-    if recipe.uses_unlabelled:
+    if mixes_unlabelled:
         assert teacher is not None
         settings = augmenter.settings
         if policy.balance:
@@ -156,7 +166,7 @@ def _augmented(
         tuple(parent for parent in (row["parent_a"], row["parent_b"]) if parent is not None and parent < len(rows))
         for row in made
     ]
-    return NewRows([row["text"] for row in made], pairs, labels, policy.weight, parents)
+    return NewRows([row["text"] for row in made], pairs, labels, np.full(len(made), policy.weight), parents)
 
 
 def _with_unlabelled(
@@ -195,7 +205,7 @@ def _pseudo_labelled(
     drawn = _drawn_unlabelled(seed, len(sources.unlabelled))[: policy.per_row * len(rows)]
     texts = [sources.unlabelled[row] for row in drawn]
     labels = _ordered(sources.fit_teacher(), texts, classes)
-    return NewRows(texts, None, labels, policy.weight, [()] * len(texts))
+    return NewRows(texts, None, labels, np.full(len(texts), policy.weight), [()] * len(texts))
 
 
 def _drawn_unlabelled(seed: int, count: int) -> np.ndarray:
@@ -213,7 +223,8 @@ def _copies(policy: Policy, rows: LabelledRows, classes: list[LabelName]) -> New
         for row in np.resize(np.flatnonzero(codes == code), counts.max() - counts[code])
     ]
     part = rows.take(chosen)
-    return NewRows(part.texts, part.pairs, np.eye(len(classes))[codes[chosen]], policy.weight, [(n,) for n in chosen])
+    weights = np.full(len(chosen), policy.weight)
+    return NewRows(part.texts, part.pairs, np.eye(len(classes))[codes[chosen]], weights, [(n,) for n in chosen])
 
 
 def _ordered(teacher: Student, texts: list[str], classes: list[LabelName]) -> np.ndarray:

@@ -32,7 +32,7 @@ _SMOOTHING = 0.1
 
 @dataclass(frozen=True)
 class Policy:
-    """How new rows are made. All except `keep` and `balance` are settings of `linda augment`, with its defaults."""
+    """How new rows are made. All but the last three are settings of `linda augment`, with its defaults."""
 
     partners: str = AugmentationSettings.partners
     ratio: str = AugmentationSettings.ratio
@@ -44,6 +44,7 @@ class Policy:
     weight: float = AugmentationSettings.weight
     keep: float = 0.0  # drop new rows whose label overlaps less than this with the teacher's prediction
     balance: bool = False  # fill every class up to the largest, instead of `per_row` new rows for each row
+    pseudo_rows: int = 0  # for each row, add this many unlabelled rows with the teacher's label, and augment these too
 
     def __post_init__(self) -> None:
         for name, known in (("partners", (*PARTNERS, UNLABELLED)), ("labels", MODES)):
@@ -51,10 +52,14 @@ class Policy:
                 raise LindaError(f"unknown {name} {getattr(self, name)!r}; choose from {', '.join(known)}")
         Ratio.parse(self.ratio)
         check_temperature(self.temperature)
-        if self.per_row < 1 or not 0 < self.weight < math.inf or not 0 <= self.keep <= 1:
+        if self.per_row < 1 or not 0 < self.weight < math.inf or not 0 <= self.keep <= 1 or self.pseudo_rows < 0:
             raise LindaError(
-                "per_row must be at least 1, weight above 0 and keep between 0 and 1; "
-                f"got {self.per_row}, {self.weight:g} and {self.keep:g}"
+                "per_row must be at least 1, weight above 0, keep between 0 and 1 and pseudo_rows 0 or more; "
+                f"got {self.per_row}, {self.weight:g}, {self.keep:g} and {self.pseudo_rows}"
+            )
+        if self.pseudo_rows and self.partners == UNLABELLED:
+            raise LindaError(
+                "pseudo_rows and partners=unlabelled exclude each other: with pseudo_rows, any row can be a partner"
             )
 
 
@@ -124,7 +129,9 @@ class Recipe:
     def uses_unlabelled(self) -> bool:
         if self.parts:
             return any(part.uses_unlabelled for part in self.parts)
-        return self.source == PSEUDO_LABEL or (self.mixes and self.policy.partners == UNLABELLED)
+        if self.source == PSEUDO_LABEL:
+            return True
+        return self.augments and (self.policy.pseudo_rows > 0 or (self.mixes and self.policy.partners == UNLABELLED))
 
     @property
     def uses_teacher(self) -> bool:
@@ -172,7 +179,7 @@ class Recipe:
             self.name: self.source in (OVERSAMPLE, PSEUDO_LABEL),
             "balance": policy.balance,
             "keep": policy.keep > 0,
-            "partners=unlabelled": self.uses_unlabelled,
+            "pseudo_rows" if policy.pseudo_rows else "partners=unlabelled": self.uses_unlabelled,
             "labels=sharpened": self.augments and policy.labels == "sharpened",
             **{name: bool(value) for name, value in asdict(self.training).items() if name != "mixup"},
         }

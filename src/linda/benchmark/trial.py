@@ -184,7 +184,7 @@ def _fit_student(
         texts = texts + new.texts
         pairs = None if pairs is None else pairs + (new.pairs or [])
         labels = np.concatenate([labels, new.labels])
-        weights = np.concatenate([weights, np.full(len(new), new.weight)])
+        weights = np.concatenate([weights, new.weights])
     training = cell.recipe.training
     labels, weights = _trained_labels(labels, weights, training)
     how = settings.student_settings(cell.protocol, cell.recipe, len(rows), len(texts) - len(rows))
