@@ -398,7 +398,7 @@ def test_batches_hold_rows_of_like_length_within_the_budget() -> None:
     assert groups == [[5], [3, 1], [2, 4, 0, 6]]  # 90 alone is over the budget; 31 + 30; the short ones
     assert batches(lengths, batch_tokens=64, paths=4)[1:3] == [[3], [1]]
     assert batches([], 64) == []
-    with pytest.raises(LindaError, match="batch_tokens=0"):
+    with pytest.raises(LindaError, match="batch_tokens is 0"):
         batches([1], 0)
 
 

@@ -1,4 +1,4 @@
-"""`Engine.read` compared to the logits of `transformers`, and to the scores of texts that the same engine writes."""
+"""`Engine.score` compared to the logits of `transformers`, and to the scores of texts that the same engine writes."""
 
 from collections.abc import Sequence
 

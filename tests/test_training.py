@@ -337,7 +337,7 @@ class TestCommandLine:
         ("arguments", "expected"),
         [
             (["missing.txt", "--base", "BASE"], "missing.txt"),
-            ([], "at least one file"),
+            ([], "has no file without a share; give at least one"),
             (["CORPUS", "--base", "BASE", "--hold-out", "-1"], "hold_out is -1"),
             (["CORPUS", "--base", "BASE", "--seed", "-1"], "seed is -1"),
             (["CORPUS", "--base", "BASE", "--seed", str(2**64)], "seed is 18446744073709551616"),
