@@ -14,6 +14,7 @@ from linda.benchmark.cells import Cell
 from linda.benchmark.grid import make_grid
 from linda.benchmark.protocol import Protocol
 from linda.benchmark.recipes import Training, parse_recipe
+from linda.benchmark.run_cache import clear_run_caches
 from linda.benchmark.settings import BenchmarkSettings
 from linda.benchmark.tasks import LabelledRows, NamedTask, OwnTask
 from linda.benchmark.trial import run_cell
@@ -116,7 +117,7 @@ def test_a_cache_changes_no_score_and_saves_the_work(
     cache = str(tmp_path / "made" / "texts.cache")
     plain, written = scores(None), scores(cache)
     assert plain == written
-    models.load_method.cache_clear()
+    clear_run_caches()
     vectors._shared.cache_clear()
     monkeypatch.setattr(models, "_load", lambda *_: pytest.fail("a text is written again"))
     monkeypatch.setattr(SentenceEncoder, "forward", lambda *_: pytest.fail("a text is encoded again"))

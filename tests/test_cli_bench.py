@@ -44,6 +44,15 @@ def test_anyones_own_data(files: Path, encoder: str) -> None:
     assert "On my (3-shot):" in again.stdout
 
 
+def test_a_file_that_changed_between_two_runs_is_read_again(files: Path) -> None:
+    settings = ["--student", "tfidf", "--methods", "vanilla", "--shots", "3", "--seeds", "1", "--folds", "0"]
+    assert own(files, *settings).exit_code == 0
+    (files / "my.csv").write_text(GOOD.replace("good", "fine"))
+    result = own(files, *settings, "--seeds", "2")
+    assert result.exit_code == 2
+    assert "has cells with data" in result.stderr
+
+
 def test_an_unknown_encoder_has_its_rate_searched(files: Path, encoder: str) -> None:
     result = own(files, "--methods", "vanilla", "--shots", "3", "--seeds", "1", "--epochs", "1", "--encoder", encoder)
     assert result.exit_code == 0, result.output

@@ -4,14 +4,12 @@ Commands with printed output, and `python` blocks, are run by tests/test_docs.py
 """
 
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from linda.benchmark import models, settings, tasks, trial
 from linda.cli import main as linda
 from linda.interpolation import Interpolator
 from shown_inputs import INPUTS, write_input
@@ -57,16 +55,6 @@ def words_to_run(command: str) -> list[str]:
     for shown, here in REPLACED.items():
         command = command.replace(shown, here)
     return shlex.split(" ".join([command, *(added for words, added in ADDED.items() if words in command)]))
-
-
-@pytest.fixture(autouse=True)
-def nothing_remembered() -> Iterator[None]:
-    """Pages name their files alike: forget those of one page before another is run."""
-    yield
-    for module in (models, settings, tasks, trial):
-        for function in vars(module).values():
-            if hasattr(function, "cache_clear"):
-                function.cache_clear()
 
 
 @pytest.fixture(autouse=True)

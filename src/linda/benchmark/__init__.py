@@ -13,5 +13,6 @@ trial          computes one cell
 grid           all cells that are missing, several at a time; `ray_cells` computes them on a Ray cluster
 estimate       estimates how long the missing cells will take
 learning_rate  search of the learning rate of an encoder
+run_cache      caches of what a run reads
 reporting      tables, figures and advice from the cells; the paper's own figures
 """

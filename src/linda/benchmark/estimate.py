@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -19,6 +18,7 @@ from linda.benchmark.cells import Cell, read_cells
 from linda.benchmark.grid import CELLS, missing_cells
 from linda.benchmark.protocol import Protocol, draw, split
 from linda.benchmark.recipes import Recipe
+from linda.benchmark.run_cache import run_cache
 from linda.benchmark.settings import BenchmarkSettings
 from linda.benchmark.tasks import TaskSource
 from linda.classifier.contrastive import PAIRS_PER_BATCH
@@ -129,7 +129,7 @@ class _Sizes:
     words: float  # of an average text or pair of texts
 
 
-@lru_cache(maxsize=64)
+@run_cache(maxsize=64)
 def _sizes(source: TaskSource, protocol: Protocol, domain: str | None, on: str, test_size: int | None) -> _Sizes:
     task = source.load()
     parts = split(task, domain, on, test_size)

@@ -19,6 +19,7 @@ from linda.benchmark.cells import Cell, check_comparable, read_cells, write_cell
 from linda.benchmark.models import check_model
 from linda.benchmark.protocol import Protocol, draw, split
 from linda.benchmark.recipes import Recipe
+from linda.benchmark.run_cache import clear_run_caches
 from linda.benchmark.settings import REST, BenchmarkSettings
 from linda.benchmark.tasks import BenchmarkTask, OwnTask, TaskSource, unlabelled_texts
 from linda.benchmark.trial import run_cell
@@ -59,6 +60,7 @@ def make_grid(
         >>> len(make_grid(tasks, recipes, range(5), BenchmarkSettings(student="tfidf")))
         15
     """
+    clear_run_caches()
     if any(isinstance(source, OwnTask) and source.multi_label for source, _ in tasks):
         _check_multi_label(recipes, settings)
     _check_models(recipes, settings)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
 from linda import __version__, methods
+from linda.benchmark.run_cache import run_cache
 from linda.config import LindaConfig
 from linda.errors import LindaError
 from linda.files.cache import open_cache
@@ -115,7 +116,7 @@ def model_name(model: str | None) -> str | None:
     return f"{Path(model).resolve().name} {_hash(Path(model))}"
 
 
-@lru_cache(maxsize=8)
+@run_cache(maxsize=8)
 def _hash(folder: Path) -> str:
     """Hash the settings and weights of a model."""
     digest = sha256()
@@ -126,7 +127,7 @@ def _hash(folder: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-@lru_cache(maxsize=2)
+@run_cache(maxsize=2)
 def file_name(path: str) -> str:
     """Return the name of a file and the first digits of a hash of its content."""
     with Path(path).open("rb") as opened:
@@ -143,7 +144,7 @@ def check_model(model: str) -> None:
         raise LindaError(f"the folder {model!r} contains no model: it has no {CONFIG_FILE}")
 
 
-@lru_cache(maxsize=8)
+@run_cache(maxsize=8)
 def load_method(name: str, models: Models, raw: bool, cache: str | None = None) -> Any:
     """Load a method with its models.
 
@@ -178,7 +179,7 @@ def _load(name: str, models: Models, raw: bool) -> Any:
     return methods.load(name)
 
 
-@lru_cache(maxsize=1)
+@run_cache(maxsize=1)
 def _interpolator(model: str | None, engine: str) -> Interpolator:
     """Load the model once, for all methods that use it."""
     return Interpolator.from_pretrained(model, engine=engine)

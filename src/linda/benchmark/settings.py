@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from linda.benchmark.models import Models, file_name, model_name
 from linda.benchmark.protocol import ON, Protocol
 from linda.benchmark.recipes import Recipe
+from linda.benchmark.run_cache import run_cache
 from linda.classifier.contrastive import contrastive_updates
 from linda.classifier.encoder import DEFAULT_ENCODER, is_default_encoder, known_learning_rate
 from linda.classifier.students import STUDENTS, StudentKind, StudentSettings, find_student
@@ -163,7 +163,7 @@ def _encoder_name(encoder: str | None) -> str | None:
     return DEFAULT_ENCODER if is_default_encoder(encoder) else model_name(encoder)
 
 
-@lru_cache(maxsize=4)
+@run_cache(maxsize=4)
 def _described(student: str) -> str:
     """Describe a user's pipeline by its steps and parameters, because its name does not change with them."""
     from linda.classifier.text_pipeline import import_pipeline

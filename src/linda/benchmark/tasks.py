@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from linda.benchmark.run_cache import run_cache
 from linda.errors import LindaError
 from linda.evaluation.metrics import PRESENT
 from linda.planning.examples import RECORD, ListTable, read_examples, read_unlabelled
@@ -218,7 +219,7 @@ class OwnTask:
 TaskSource = NamedTask | OwnTask
 
 
-@lru_cache(maxsize=2)
+@run_cache(maxsize=2)
 def _load_named(name: str, data: Path | None, small_classes: bool = False) -> BenchmarkTask:
     if small_classes:
         return replace(_load_named(name, data), small_classes=True)
@@ -236,7 +237,7 @@ def _load_named(name: str, data: Path | None, small_classes: bool = False) -> Be
     return _from_hub(name, known)
 
 
-@lru_cache(maxsize=2)
+@run_cache(maxsize=2)
 def _load_own(own: OwnTask) -> BenchmarkTask:
     columns = _Columns(own.text, own.label, own.pair, own.domain, own.multi_label)
     train, names = _read_file(own.train, columns)
@@ -362,7 +363,7 @@ def _read_file(
     return LabelledRows(found[text], None if pair is None else found[pair], values, domains), labels.names
 
 
-@lru_cache(maxsize=2)
+@run_cache(maxsize=2)
 def unlabelled_texts(file: str, text: str, label: str) -> tuple[str, ...]:
     """Return the texts of a file without labels, read as `linda augment --unlabelled` does, once per process."""
     return tuple(read_unlabelled(file, text, label))

@@ -20,6 +20,7 @@ from linda.benchmark.cells import Cell
 from linda.benchmark.new_rows import NewRows, RowSources, make_new_rows
 from linda.benchmark.protocol import Split, draw, split, texts_not_drawn
 from linda.benchmark.recipes import VANILLA, Recipe, Training
+from linda.benchmark.run_cache import run_cache
 from linda.benchmark.settings import REST, BenchmarkSettings
 from linda.benchmark.tasks import BenchmarkTask, LabelledRows, class_codes, unlabelled_texts
 from linda.classifier.students import Student, make_student
@@ -79,7 +80,7 @@ def _sources(cell: Cell, settings: BenchmarkSettings, task: BenchmarkTask, parts
     return RowSources(settings.models, settings.encoder, fit, unlabelled, settings.cache)
 
 
-@lru_cache(maxsize=1)
+@run_cache(maxsize=1)
 def _fit_teacher(cell: Cell, settings: BenchmarkSettings) -> Student:
     """Train a teacher on the originals only. The methods of a seed run consecutively and share it."""
     task = cell.task.load()
