@@ -34,9 +34,18 @@ def process(scratch: Path, *options: str, **environment: str) -> Iterator[tuple[
             server.kill()
 
 
+def drop_an_upload(address: str) -> None:
+    """Announce a table, send a part of it, and close the connection."""
+    url = httpx.URL(address)
+    with socket.create_connection((url.host, url.port or 80)) as connection:
+        head = f"POST /v1/tables?name=a.csv HTTP/1.1\r\nHost: {url.host}:{url.port}\r\nContent-Length: 1000\r\n\r\n"
+        connection.sendall(head.encode() + b"text,label\n")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM")
 def test_sigterm_finishes_running_requests_and_leaves_no_files(tmp_path: Path) -> None:
     with process(tmp_path) as (server, address), httpx.Client(base_url=address, timeout=60) as client:
+        drop_an_upload(address)
         table = "text,label\n" + "".join(f"Text {number} of a table.,x\n" for number in range(500))
         uploaded = client.post("/v1/tables?name=a.csv", content=table).json()["id"]
         assert client.post(f"/v1/tables/{uploaded}/jobs", json={}).status_code == 202

@@ -25,7 +25,7 @@ from linda.web.schemas import Augment, AugmentSettings, BenchCells, GateSwitches
 
 T = TypeVar("T")
 
-_CLIENT_CLOSED = 499  # never sent: the client has closed the connection
+CLIENT_CLOSED = 499  # never sent: the client has closed the connection
 
 
 @dataclass
@@ -191,7 +191,7 @@ async def _unless_disconnected(request: Request, answer: Coroutine[Any, Any, Res
         return working.result()
     working.cancel()
     await asyncio.wait({working})
-    return Response(status_code=_CLIENT_CLOSED)
+    return Response(status_code=CLIENT_CLOSED)
 
 
 async def _wait_for_disconnect(request: Request) -> None:

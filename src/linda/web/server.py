@@ -15,11 +15,12 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from linda import __version__, methods
 from linda.errors import LindaError, os_reason, shortened
-from linda.web.api import Services, make_router
+from linda.web.api import CLIENT_CLOSED, Services, make_router
 from linda.web.batcher import Batcher, CancelledError, QueueFullError
 from linda.web.guard import Guard, HostRule
 from linda.web.interpolation import ScoredInterpolator, SharedInterpolator, checked_settings
@@ -176,6 +177,10 @@ def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(QueueFullError)
     async def busy(request: Request, error: QueueFullError) -> Response:
         return JSONResponse({"error": str(error)}, 429, headers={"Retry-After": str(error.retry_after)})
+
+    @app.exception_handler(ClientDisconnect)
+    async def dropped(request: Request, error: ClientDisconnect) -> Response:
+        return Response(status_code=CLIENT_CLOSED)
 
     @app.exception_handler(CancelledError)
     async def ending(request: Request, error: CancelledError) -> Response:
