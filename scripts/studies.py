@@ -165,7 +165,7 @@ def _unlabelled() -> list[Part]:
     as_partners = "linda+partners=unlabelled+labels=predicted+per_row=4"  # what `linda augment --unlabelled` does
     methods = ["vanilla", "pseudo-label+per_row=4", *augmented, as_partners, "pseudo-label+per_row=24"]
     shared = {"methods": ",".join(methods), "metric": "accuracy", "baseline": "pseudo-label+per_row=4"}
-    shared |= {"unlabelled": "rest"}
+    shared |= {"unlabelled": "rest", "folds": "0"}  # classes are balanced: there are no thresholds to tune
     parts = []
     for student in ("probe", "tfidf"):
         sizes = {
