@@ -146,7 +146,7 @@ def test_every_row_has_a_domain(tmp_path: Path, missing: str | None) -> None:
 
 
 def test_bad_tasks_are_named(tmp_path: Path) -> None:
-    with pytest.raises(LindaError, match=r"no task 'trek'; choose from trec-coarse, trec-fine, sst2"):
+    with pytest.raises(LindaError, match=r"unknown task 'trek'; choose from trec-coarse, trec-fine, sst2"):
         NamedTask("trek", tmp_path).load()
     with pytest.raises(LindaError, match=r"no folder '.*nowhere'"):
         NamedTask("sst2", tmp_path / "nowhere").load()

@@ -346,7 +346,7 @@ def test_the_total_is_divided_among_blocks(source: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"block_range": (4, 5)}, "the block range is 4:5, but the table has 3 blocks, 0:3"),
+        ({"block_range": (4, 5)}, "the block range is 4:5; the table has the blocks 0:3, give a range of these"),
         ({"block_range": (0, 1), "join": True}, "give only one"),
         ({"block_range": (0, 1), "restart": True}, "--restart deletes the parts of all ranges"),
         ({"block_rows": 0}, "block_rows is 0; it must be a whole number from 1 to 1,000,000,000"),
