@@ -198,7 +198,7 @@ def test_clones_share_one_model(tiny_model_folder: Path, monkeypatch: pytest.Mon
 
 def test_without_imbalanced_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "imblearn.over_sampling.base", None)
-    monkeypatch.delitem(sys.modules, "linda.sampler")
+    monkeypatch.delitem(sys.modules, "linda.augmentation.sampler")
     with pytest.raises(LindaError, match=r"pip install 'linda\[imblearn\]'"):
         _ = linda.LindaSampler
 

@@ -40,6 +40,7 @@ REPLACED = {
     "my.csv --test my_test.csv --multi-label --train-size 200": "several.csv --test several.csv --multi-label",
     "per_row=8": "per_row=2",
     "per_row=4": "per_row=2",
+    "pseudo_rows=4": "pseudo_rows=1",
 }
 
 NOT_RUN = {

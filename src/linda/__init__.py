@@ -8,6 +8,7 @@ from linda.errors import LindaError
 if TYPE_CHECKING:
     from linda.augmentation import Augmenter as Augmenter
     from linda.augmentation import augment as augment
+    from linda.augmentation.sampler import LindaSampler as LindaSampler
     from linda.classifier.losses import soft_binary_cross_entropy as soft_binary_cross_entropy
     from linda.classifier.losses import soft_cross_entropy as soft_cross_entropy
     from linda.config import LindaConfig as LindaConfig
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from linda.interpolation import Interpolator as Interpolator
     from linda.model import LindaModel as LindaModel
     from linda.planning.plan import Plan as Plan
-    from linda.sampler import LindaSampler as LindaSampler
 
 __version__ = "0.1.0"
 
@@ -26,7 +26,7 @@ _MODULES = {
     "Interpolator": "linda.interpolation",
     "LindaConfig": "linda.config",
     "LindaModel": "linda.model",
-    "LindaSampler": "linda.sampler",
+    "LindaSampler": "linda.augmentation.sampler",
     "Plan": "linda.planning.plan",
     "augment": "linda.augmentation",
     "augment_file": "linda.file_runs.file_pipeline",

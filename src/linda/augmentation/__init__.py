@@ -11,6 +11,7 @@ tables       originals and new rows as one table: lists, pandas, `datasets`, Arr
 summary      notes for the user, and counts of a run
 pipeline     all steps together, as functions of rows and settings
 augmenter    the same on data in memory
+sampler      the same as a sampler of imbalanced-learn
 
 `linda.planning` reads the rows and draws the plan. `linda.file_runs` runs these steps on files of any size.
 """
