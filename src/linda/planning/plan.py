@@ -258,7 +258,9 @@ def make_plan(
         partner = len(codes) - unlabelled + (u * unlabelled).astype(np.int64)
     elif partners == "nearest":
         if neighbours is None:
-            raise LindaError("partners 'nearest' need `neighbours`: use `find_neighbours`")
+            raise LindaError(
+                "partners 'nearest' need `neighbours`; compute them with `linda.planning.neighbours.nearest_rows`"
+            )
         partner = neighbours[row, (u * neighbours.shape[1]).astype(np.int64)].astype(np.int64)
     else:
         partner = classes.partners(row, partners, u, v)
